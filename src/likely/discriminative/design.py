@@ -343,10 +343,7 @@ class DesignProfile:
         specification = Specification(tuple(names), plans, None, Estimation.MLE)
 
         def work(batch: Batch) -> JointStatistics:
-            if wide:
-                check_values(batch.table)
-            else:
-                _check_complete(specification, batch)
+            check_values(batch.table if batch.used is None else batch.table.take(batch.used))
             return _collected(specification, batch, soft)
 
         total = batches.total(work)
@@ -374,17 +371,6 @@ def _collected(specification: Specification, batch: Batch, soft: tuple[AnyArray,
         weights, codes = targets[:, k] * batch.row_weights, np.full(len(targets), k)
         parts.append(replace(batch, counts=Counts.of(classes, codes, weights), codes=codes, weights=weights))
     return reduce(add, map(collect, parts))
-
-
-def _check_complete(specification: Specification, batch: Batch) -> None:
-    """Raise for the first missing value in a row with positive weight."""
-    incomplete, table = specification.incomplete_rows(batch.table), batch.table
-    if incomplete is None or not np.any(used := incomplete & (batch.row_weights > 0.0)):
-        return
-    row = int(np.argmax(used))
-    values = table.numbers(None, sparse=False)(row, row + 1)[0]
-    column = int(np.argmax(np.isnan(values)))
-    raise missing_value_error(table.number(row), column, values[column], table.names[column])
 
 
 def check_values(table: Table) -> None:

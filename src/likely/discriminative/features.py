@@ -92,7 +92,12 @@ class Features:
             features = slice(place, place + len(words) - 1)
             out[:, features] = codes[:, None] == np.arange(1, len(words))
             if means is None:
-                self._check_seen(table, j, words)
+                unseen = table.unseen(j, words)
+                if unseen is not None:
+                    raise InputError(
+                        f"Column {table.names[j]!r}, row {unseen[0]}: {unseen[1]!r} was not seen in training. Known "
+                        f"categories: {listed(words)}."
+                    )
             else:
                 out[codes < 0, features] = means[features]
             place = features.stop
@@ -100,16 +105,6 @@ class Features:
         made.names = list(self.names)
         check_values(made)
         return made
-
-    @staticmethod
-    def _check_seen(table: Table, j: int, words: tuple[Any, ...]) -> None:
-        """Raise for a category that was not seen in training."""
-        unseen = table.unseen(j, words)
-        if unseen is not None:
-            raise InputError(
-                f"Column {table.names[j]!r}, row {unseen[0]}: {unseen[1]!r} was not seen in training. Known "
-                f"categories: {listed(words)}."
-            )
 
 
 def _has_tables(block: Block) -> bool:

@@ -32,7 +32,7 @@ from likely.data.table import FITTED_COMPLETE, Table
 from likely.data.validation import ignoring, read_table
 from likely.discriminative.features import Features
 from likely.discriminative.linear_classifier import LinearClassifier
-from likely.discriminative.tied_objective import HybridSolution, HybridState, TiedObjective
+from likely.discriminative.tied_objective import HybridState, TiedObjective
 from likely.errors import (
     InputError,
     NotConvergedWarning,
@@ -243,7 +243,12 @@ class HybridClassifier(LinearClassifier):
         self.generative_ = GenerativeClassifier(**generative.get_params(deep=False))
         objective.set_generative(self.generative_, found, batch)
         if not found.converged:
-            warn(_not_converged(found, self.tol), NotConvergedWarning)
+            change = ""
+            if len(found.path) > 1:
+                last = found.path[-1] - found.path[-2]
+                change = f" (last change of the objective {last:.2g}, tol={self.tol:g} per row)"
+            message = f"The hybrid did not converge in {found.iterations} iterations{change}. Increase max_iter or tol."
+            warn(message, NotConvergedWarning)
         return self
 
     def _generative(self) -> GenerativeClassifier:
@@ -348,11 +353,3 @@ def _in_canonical_order(batch: Batch) -> Batch:
         weights = None if unlabeled.weights is None else unlabeled.weights[other]
         unlabeled = UnlabeledRows(unlabeled.table.take(other), weights)
     return replace(batch.take(order), unlabeled=unlabeled)
-
-
-def _not_converged(found: HybridSolution, tol: float) -> str:
-    """The warning of an iteration that did not converge."""
-    change = ""
-    if len(found.path) > 1:
-        change = f" (last change of the objective {found.path[-1] - found.path[-2]:.2g}, tol={tol:g} per row)"
-    return f"The hybrid did not converge in {found.iterations} iterations{change}. Increase max_iter or tol."

@@ -6,6 +6,7 @@ It models p(class | x) only, by coefficients that maximise its penalised likelih
 from __future__ import annotations
 
 import itertools
+from dataclasses import astuple
 from numbers import Real
 from typing import Annotated, Any, Self
 
@@ -351,11 +352,7 @@ class SoftmaxRegression(LinearClassifier):
             tuple(labels),
             labels[self._reference],
             float(self.penalty),
-            self.fit_.rows,
-            self.fit_.weight,
-            self.fit_.parameters,
-            self.fit_.log_likelihood,
-            self.fit_.null_log_likelihood,
+            *astuple(self.fit_),
             level,
             self.n_iter_,
             self.converged_,

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
+from likely import EvidenceClassifier
 from likely.data.row_hash import row_hashes
 from likely.data.validation import read_table
 from likely.errors import InputError
@@ -424,9 +425,8 @@ def test_no_view_without_columns() -> None:
 
 
 def test_the_number_of_trees_is_checked() -> None:
-    rows, encoding = training_rows(*mixed_frame())
-    with pytest.raises(InputError, match="n_trees=0 is not positive"):
-        TreesView(0).fit(rows, encoding, 0)
+    with pytest.raises(InputError, match="n_trees=0"):
+        EvidenceClassifier(["trees"], n_trees=0).fit(*mixed_frame())
 
 
 def test_a_fitted_view_has_plain_arrays() -> None:
