@@ -7,7 +7,7 @@ where this avoids rounding errors; sparse rows are used as they are.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -66,9 +66,9 @@ class DesignRows(ABC):
         """The sum of work(part) over all parts."""
         return group_sum([work(part) for part in self])
 
-    def some(self) -> tuple[Iterable[Part], int | None]:
-        """The rows that samples are drawn from, and their number; None if these are all rows."""
-        return self, None
+    def some(self) -> DesignRows:
+        """The rows that samples are drawn from."""
+        return self
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,11 +101,8 @@ class BatchRows(DesignRows):
     def total(self, work: Callable[[Part], Any]) -> Any:
         return self.batches.total(lambda batch: work(self._part(batch)), draw=False)
 
-    def some(self) -> tuple[Iterable[Part], int | None]:
-        if not self.batches.sampled:
-            return self, None
-        sample = BatchRows(self.batches.sample, self.classes, self.soft)
-        return sample, sum(part.table.rows for part in sample)
+    def some(self) -> DesignRows:
+        return BatchRows(self.batches.sample, self.classes, self.soft) if self.batches.sampled else self
 
     def _part(self, batch: Batch) -> Part:
         """The rows of a batch with positive weight."""
@@ -183,8 +180,8 @@ class Design:
     def sample(self, count: int, rng: np.random.Generator) -> Design:
         """A random sample of the rows, in memory, weighted to represent all rows."""
         rows, targets, weights = [], [], []
-        some, available = self.source.some()
-        available = self.rows if available is None else available
+        some = self.source.some()
+        available = self.rows if some is self.source else sum(part.table.rows for part in some)
         for part in some:
             n = part.table.rows
             index = np.sort(rng.choice(n, min(max(round(n * count / available), 1), n), replace=False))
@@ -197,7 +194,7 @@ class Design:
         return replace(self, source=GivenRows((only,)), rows=taken.shape[0], columns=None)
 
     def sums(self) -> Array:
-        """Σ w·t·φ of all classes but the first, (classes − 1, size)."""
+        """Σ w·t·φ of all classes, (classes, size)."""
 
         def work(rows: Any, targets: AnyArray, weights: Array | None) -> Array:
             proportions: Any = targets.astype(np.float64, copy=False)
@@ -211,19 +208,9 @@ class Design:
             out[:, : self.width] = product.toarray() if scipy.sparse.issparse(product) else product
             if self.intercept:
                 out[:, -1] = np.asarray(proportions.sum(axis=0)).ravel()
-            return out[1:]
+            return out
 
         return self.total(work, 2 * self.width)
-
-    def totals(self) -> tuple[Array, float]:
-        """Σ w·φ, (width,), and Σ w."""
-
-        def work(rows: Any, targets: AnyArray, weights: Array | None) -> Array:
-            w = np.ones(len(targets)) if weights is None else weights
-            return np.append(np.asarray(rows.T @ w).ravel(), w.sum())
-
-        total = self.total(work, self.size)
-        return total[:-1], float(total[-1])
 
     def squares(self) -> Array:
         """Σ w·φ² of all features and the intercept, (size,)."""
@@ -298,7 +285,7 @@ class DesignProfile:
         if moments is None:
             if only_independent and width <= MAX_FACTORED:
                 design = self._independent(design)
-            return design, design.sums()
+            return design, design.sums()[1:]
         moments = moments.settled()
         mean, scatter, coordinates = moments.mean, moments.scatter[0], moments.coordinates
         centre = self.weight @ mean / self.total

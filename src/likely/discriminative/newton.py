@@ -66,7 +66,7 @@ class Problem:
     def sample(self, count: int, rng: np.random.Generator) -> Problem:
         """The same problem on a random sample of the rows."""
         design = self.design.sample(count, rng)
-        return replace(self, design=design, sums=design.sums())
+        return replace(self, design=design, sums=design.sums()[1:])
 
     def value_and_gradient(self, B: Array) -> tuple[float, Array]:
         """f(B) and ∂f/∂B, by one pass over the rows."""

@@ -41,7 +41,7 @@ def check_separation(
     if found.converged and not _is_flat(problem, found, hessian, gram, weight):
         return
     scale = np.sqrt(np.diagonal(gram))
-    direction = separation(design, problem.sums, scale / np.sqrt(weight))
+    direction = separation(design, scale / np.sqrt(weight), weight)
     if direction is None:
         return
     kept = [*names] if design.columns is None else [names[j] for j in design.columns.tolist()]
@@ -98,14 +98,13 @@ def _largest_score(design: Design, B: Array) -> float:
     return float(max(found))
 
 
-def separation(design: Design, sums: Array, scale: Array) -> Array | None:
+def separation(design: Design, scale: Array, weight: float) -> Array | None:
     """A direction that separates the classes, (classes − 1, size), or None if there is none.
 
-    `sums` are Σ w·t·φ of all classes but the first, and `scale` is the root mean square of each feature.
+    `scale` is the root mean square of each feature, and `weight` the total weight of the rows.
     """
-    totals, weight = design.totals()
-    totals = np.append(totals, weight) if design.intercept else totals
-    total = (design.classes * sums - totals) / weight  # sum of all margins of all rows
+    sums = design.sums()
+    total = (design.classes * sums[1:] - sums.sum(axis=0)) / weight  # sum of all margins of all rows
     unit = np.where(scale > 0.0, scale, 1.0)
     chosen = np.unique(np.linspace(0, design.rows - 1, FIRST_ROWS).astype(np.intp))
     for _ in range(ROUNDS):

@@ -136,13 +136,12 @@ class TiedObjective:
         if batch.unlabeled is not None and fit.unlabeled is not None and fit.unlabeled.weight > 0.0:
             table, weights = batch.unlabeled.table, fit.unlabeled.weight * batch.unlabeled.row_weights
             tables.append(table)
-            parts.append(Part(features.table(table), np.zeros((table.rows, len(classes))), weights))
+            parts.append(Part(features.table(table), np.full((table.rows, len(classes)), 1.0 / len(classes)), weights))
         rows = sum(part.table.rows for part in parts)
         plain = Coordinates.plain(size)
         design = Design(GivenRows(tuple(parts)), rows, len(classes), size, True, None, plain, None)
-        totals, weight = design.totals()
-        sparse = parts[0].table.is_sparse  # sparse rows are not centred
-        design = replace(design, origin=np.zeros(size) if sparse else totals / weight)
+        sparse, totals = parts[0].table.is_sparse, design.sums().sum(axis=0)  # sparse rows are not centred
+        design = replace(design, origin=np.zeros(size) if sparse else totals[:-1] / totals[-1])
         return cls(
             fit,
             with_fixed_priors(fit.specification, statistics),
@@ -175,7 +174,7 @@ class TiedObjective:
         labeled = self.design_of(self.parts[0])
         freedom = blend**4 / (blend**4 + (1.0 - blend) ** 4)  # σ² / (1 + σ²)
         ridge = freedom * self.penalty * np.append(np.ones(self.design.width), 0.0)
-        problem = Problem(labeled, labeled.sums(), self.precision, ridge)
+        problem = Problem(labeled, labeled.sums()[1:], self.precision, ridge)
         weights = self.parts[0].weights
         labeled_weight = float(labeled.rows) if weights is None else float(weights.sum())
         if blend == 1.0:
@@ -246,16 +245,12 @@ class TiedObjective:
         parts = [self.parts[0]]
         for table, part in zip(self.tables[1:], self.parts[1:], strict=True):
             parts.append(replace(part, targets=self.model.joint_and_posterior(table)[1]))
-        return self._class_sums(parts)
+        return self.design_of(*parts).sums()
 
     def _expected_sums(self, posterior: Sequence[Array]) -> Array:
         """Expected sums of the features in each class, by responsibility."""
-        return self._class_sums([replace(p, targets=r) for p, r in zip(self.parts, posterior, strict=True)])
-
-    def _class_sums(self, parts: Sequence[Part]) -> Array:
-        """Sums of the features in each class, (classes, size)."""
-        others = self.design_of(*parts).sums()
-        return np.vstack([self.gram[-1] - others.sum(axis=0), others])
+        parts = zip(self.parts, posterior, strict=True)
+        return self.design_of(*(replace(part, targets=targets) for part, targets in parts)).sums()
 
     def _state(self, sums: Array, coupling: _Coupling, difference: Array | None) -> HybridState:
         """The state of given sums of the features in each class, with B at its optimum; `difference` is its start."""

@@ -47,12 +47,7 @@ def learn_weights(views: Sequence[FittedView], rows: TrainingRows, step: Callabl
     some = _some(rows, len(of_view))
     problem = _problem(views, rows.take(some), of_view, rows.class_weights)
     step()
-
-    def nested(held_out: AnyArray) -> tuple[EvidenceProblem, EvidenceRows]:
-        step()
-        return _nested(views, rows, held_out, of_view)
-
-    pooled = choose(problem, map(nested, nested_folds(rows)))
+    pooled = choose(problem, (_nested(views, rows, fold, of_view, step) for fold in nested_folds(rows)))
     return LearntWeights(pooled, Ranges.of(problem.terms), _shares(pooled.weights.w, problem))
 
 
@@ -71,9 +66,10 @@ def weighted_model(
 
 
 def _nested(
-    views: Sequence[FittedView], rows: TrainingRows, held_out: AnyArray, of_view: AnyArray
+    views: Sequence[FittedView], rows: TrainingRows, held_out: AnyArray, of_view: AnyArray, step: Callable[[], None]
 ) -> tuple[EvidenceProblem, EvidenceRows]:
     """Evidence of all rows but those of a fold, and of rows of the fold, by views that have not seen it."""
+    step()
     fold, weights = rows.take(held_out), rows.weights.copy()
     weights[held_out] -= fold.held_out  # other copies of a row are other observations
     kept = np.flatnonzero(weights > 0.0)

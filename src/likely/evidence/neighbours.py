@@ -229,11 +229,10 @@ class FittedNeighbours(FittedView):
     def _with_bandwidth(self, term: int) -> Kernel:
         """The median squared distance of the 8th nearest row; where it is 0, the median of those that are not."""
         found = np.concatenate([np.zeros(0), *(pairs.distance_of(8) for _, pairs, _ in self._reference_pairs(term))])
-        median = float(np.median(found)) if len(found) else 0.0
-        if median == 0.0:
-            found = found[found > 0.0]
-            median = float(np.median(found)) if len(found) else 1.0
-        return replace(self.kernels[term], bandwidth=median)
+        for distances in (found, found[found > 0.0]):
+            if len(distances) and np.median(distances) > 0.0:
+                return Kernel(float(np.median(distances)))
+        return Kernel()
 
     def _tuned(self, term: int) -> Kernel:
         """The kernel with the least leave-one-out log-loss over the reference rows."""

@@ -20,16 +20,12 @@ MOST_OF_IT = 0.8  # share of the evidence of the views that a summary names firs
 def weight_table(model: EvidenceModel, shares: Array) -> Any:
     """The weight of each term of each view, and its share of the evidence; terms of several columns have no column."""
     names = model.encoding.names
-    terms = [
-        (each.view.name, None, each.view.term_names[i]) if j is None else (each.view.name, names[j], names[j])
-        for each in model.views
-        for i, j in enumerate(each.view.term_columns)
-    ]
+    terms = [(each, i, j) for each in model.views for i, j in enumerate(each.view.term_columns)]
     data = {
-        "view": [view for view, _, _ in terms],
-        "column": [column for _, column, _ in terms],
-        "term": [term for _, _, term in terms],
-        "weight": [float(weight) for each in model.views for weight in each.weights],
+        "view": [each.view.name for each, _, _ in terms],
+        "column": [None if j is None else names[j] for _, _, j in terms],
+        "term": [each.view.term_names[i] if j is None else names[j] for each, i, j in terms],
+        "weight": [float(each.weights[i]) for each, i, _ in terms],
         "share": shares.tolist(),
     }
     return to_frame(data, None)
@@ -109,12 +105,8 @@ class EvidenceSummary(RenderedResult):
         """The views with the largest shares, and the held-out log-loss compared with the class proportions."""
         if not sum(self.shares):
             return "No view has any weight: the probabilities are the class prior."
-        reached, leading = 0.0, []
-        for name, share in zip(self.views, self.shares, strict=True):
-            if reached >= MOST_OF_IT:
-                break
-            leading.append(name)
-            reached += share
+        n = int(np.searchsorted(np.cumsum(self.shares), MOST_OF_IT)) + 1
+        leading, reached = self.views[:n], sum(self.shares[:n])
         text = f"{reached:.0%} of the evidence comes from {'the view' if len(leading) == 1 else 'the views'} "
         text += f"{listed(leading)}."
         if np.isnan(self.log_loss):

@@ -36,16 +36,16 @@ PAIRS_OF_GROUP = 2**14  # of a row and a tree, counted together
 SMALLEST = 1e-300  # probability: its logarithm is finite
 
 
+@dataclass(frozen=True)
 class TreesView(View):
     """Class counts in the leaves of random trees.
 
     The structure of each tree is grown from a random part of the rows. Counts are those of all rows.
     """
 
-    name = "trees"
+    n_trees: int = 60
 
-    def __init__(self, n_trees: int = 60) -> None:
-        self.n_trees = n_trees
+    name = "trees"
 
     def fit(self, rows: TrainingRows, encoding: Encoding, seed: int) -> FittedTrees | None:
         by_name = sorted(np.flatnonzero(encoding.used).tolist(), key=lambda j: encoding.names[j])

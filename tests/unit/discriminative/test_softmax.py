@@ -446,7 +446,7 @@ def test_a_first_look_reads_designs_of_its_own() -> None:
     for intercept in (True, False):
         problem = problem_of(X + 1e5, y, weights=np.arange(90.0), intercept=intercept)
         design: Design = problem.design
-        np.testing.assert_allclose(design.sums(), problem.sums, rtol=1e-9, atol=1e-6)
+        np.testing.assert_allclose(design.sums()[1:], problem.sums, rtol=1e-9, atol=1e-6)
 
 
 def test_sparse_rows_may_be_asked_about_after_dense_ones_were_learnt() -> None:
