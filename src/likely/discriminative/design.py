@@ -243,14 +243,9 @@ class Design:
 
     def scores(self, rows: Any, B: Array) -> Array:
         """B·φ, (classes − 1, n)."""
-        scores = np.empty((len(B), rows.shape[0]))
         linear = np.ascontiguousarray(B[:, : self.width])
-        if scipy.sparse.issparse(rows):
-            scores[...] = (rows @ linear.T).T
-        elif self.width:
-            np.matmul(linear, rows.T, out=scores)
-        else:
-            scores[...] = 0.0
+        sparse = scipy.sparse.issparse(rows)
+        scores = np.ascontiguousarray((rows @ linear.T).T) if sparse else np.matmul(linear, rows.T)
         if self.intercept:
             scores += B[:, -1:]
         return scores
@@ -298,10 +293,10 @@ class DesignProfile:
         standard_deviation = np.sqrt(np.diagonal(scatter) / self.total)
         far = bool(np.any(np.abs(centre) > FAR * standard_deviation))
         origin = centre if intercept and (far or self.rows * width <= SMALL_TABLE) else None
-        sums = np.empty((len(mean), len(kept) + intercept))
-        sums[:, : len(kept)] = self.weight[:, None] * (mean if origin is None else mean - origin)
+        means = mean if origin is None else mean - origin
         if intercept:
-            sums[:, -1] = self.weight
+            means = np.column_stack([means, np.ones(len(means))])
+        sums = self.weight[:, None] * means
         return replace(design.with_columns(kept), coordinates=coordinates.take(kept), origin=origin), sums[1:]
 
     def _independent(self, design: Design) -> Design:

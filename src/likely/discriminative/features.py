@@ -63,18 +63,13 @@ class Features:
             names += [f"{model.names[j]}={word}" for word in mine[1:]] if mine else [model.names[j]]
         return cls(tuple(columns), tuple(words), tuple(names))
 
-    @property
-    def plain(self) -> bool:
-        """Whether the features are the columns of the table, unchanged."""
-        return self.columns == tuple(range(len(self.columns))) and not any(self.words)
-
     def table(self, table: Table, means: Array | None = None) -> Table:
         """The features of a table.
 
         Where the means of the features in the training rows are given, a categorical column has them for categories
         that were not seen in training: the column then contributes nothing. Elsewhere such categories are an error.
         """
-        if self.plain and len(self.columns) == table.width:
+        if self.columns == tuple(range(table.width)) and not any(self.words):  # they are its columns, unchanged
             check_values(table)
             return table
         out, place = np.empty((table.rows, len(self.names))), 0

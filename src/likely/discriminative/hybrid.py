@@ -226,17 +226,12 @@ class HybridClassifier(LinearClassifier):
         batch = _in_canonical_order(batch)
         if len(batch.counts.classes) < 2:
             raise InputError(f"y has one class, {batch.counts.classes.tolist()[0]!r}; a classifier needs at least two.")
-        tried: tuple[tuple[float, float], ...] = ()
-        note = ""
         with single_threaded_blas_for(batch.table.width):
             objective = TiedObjective.of(batch, generative, self.penalty)
-            if self.blend == "auto":
-                blend, tried, note = self._choose_blend(batch, objective)
-            else:
-                blend = float(self.blend)
-            found = objective.at(blend)
+            chosen = self._choose_blend(batch, objective) if self.blend == "auto" else (float(self.blend), (), "")
+            found = objective.at(chosen[0])
         remember_columns(self, batch.X, batch.targets)
-        self.blend_path_, self.blend_, self.blend_note_ = tried, blend, note
+        self.blend_, self.blend_path_, self.blend_note_ = chosen
         self.classes_, self._features = batch.counts.classes, objective.features
         self.odds_ = objective.log_odds(found.B)
         self.n_iter_, self.converged_, self.path_ = found.iterations, found.converged, found.path

@@ -66,10 +66,8 @@ class EvidenceModel:
 
     def evidence(self, rows: EncodedRows) -> Array:
         """The weighted evidence of all views, (classes, n)."""
-        total = np.zeros((len(self.classes), len(rows)))
-        for view in self.views:
-            total += view.scores(rows)
-        return total
+        nothing = np.zeros((len(self.classes), len(rows)))
+        return sum((view.scores(rows) for view in self.views), start=nothing)
 
     # Counts change in updates, and structures and weights stay.
 

@@ -48,10 +48,8 @@ def merged_cells(rows: TrainingRows, encoding: Encoding) -> AnyArray:
     Neighbouring cells of a number are merged into bins of about equal weight, and the least frequent categories into
     one.
     """
-    sizes = encoding.n_cells
-    bins = np.full((len(sizes), CELLS + 1), -1, dtype=np.int8)
-    for j in np.flatnonzero(sizes).tolist():
-        bins[j, : sizes[j]] = np.minimum(np.arange(sizes[j]), BINS - 1)
+    sizes, cells = encoding.n_cells, np.arange(CELLS + 1)
+    bins = np.where(cells < sizes[:, None], np.minimum(cells, BINS - 1), -1).astype(np.int8)
     for j in encoding.numeric[sizes[encoding.numeric] > BINS].tolist():
         weight = np.bincount(rows.rows.cells[:, j], rows.weights, minlength=CELLS + 1)
         bins[j, : sizes[j]] = _even_bins(weight[: sizes[j]].tolist())
