@@ -217,13 +217,12 @@ class HybridClassifier(LinearClassifier):
         """
         self._check_options()
         X = in_memory(X, y, sample_weight)
-        name = type(self).__name__
         generative = self._generative()
         generative._check_options()
-        batch = Batches(
-            X, y, sample_weight, generative._table, name, allow_unlabeled=True, unlabeled=self.unlabeled
-        ).first
-        batch = _in_canonical_order(batch)
+        batches = Batches(
+            X, y, sample_weight, generative._table, type(self).__name__, allow_unlabeled=True, unlabeled=self.unlabeled
+        )
+        batch = _in_canonical_order(batches.first)
         if len(batch.counts.classes) < 2:
             raise InputError(f"y has one class, {batch.counts.classes.tolist()[0]!r}; a classifier needs at least two.")
         with single_threaded_blas_for(batch.table.width):

@@ -64,8 +64,7 @@ def similar_rows(model: EvidenceModel, parts: Iterable[EncodedRows], n: int, lib
         raise InputError("similar_rows needs the view 'neighbours', which this model does not have.")
     view = found[0]
     nearest = [view.similar(rows, n) for rows in parts]
-    index = np.concatenate([each[0] for each in nearest])
-    distance = np.concatenate([each[1] for each in nearest])
+    index, distance = (np.concatenate(each) for each in zip(*nearest, strict=True))
     rows = np.repeat(np.arange(len(index)), index.shape[1])
     flat = index.ravel()
     data = {

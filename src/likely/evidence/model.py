@@ -14,13 +14,11 @@ from likely.errors import InputError, listed
 from likely.evidence.encoding import SHARED, Encoding
 from likely.evidence.rows import DistinctRows, EncodedRows, TrainingRows
 from likely.evidence.training import encoded_parts
-from likely.evidence.view import FittedView
+from likely.evidence.view import ROUNDING, FittedView
 from likely.evidence.weights import Ranges, centre
 from likely.model.persistence import register
 from likely.numerics.shapes import Shape
 from likely.typing import AnyArray, Array
-
-ROUNDING = 1e-9  # of the weight of a class, relative
 
 
 @register
@@ -134,8 +132,7 @@ class EvidenceModel:
 
 def _check_remaining(model: EvidenceModel, rows: DistinctRows) -> None:
     """Raise if the remaining weight of a class would be negative or zero."""
-    before = model.class_weights
-    removed = rows.class_weights
+    before, removed = model.class_weights, rows.class_weights
     left = before - removed
     if np.any(left < -ROUNDING * before):
         raise InputError(

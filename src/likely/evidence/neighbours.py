@@ -14,9 +14,9 @@ from likely.data.row_hash import scrambled
 from likely.evidence.coordinates import Coordinates
 from likely.evidence.encoding import SHARED, Encoding
 from likely.evidence.nearest import Pairs, nearest, search_matrix
-from likely.evidence.reference_rows import ROUNDING, ReferenceRows
+from likely.evidence.reference_rows import ReferenceRows
 from likely.evidence.rows import EncodedRows, TrainingRows
-from likely.evidence.view import FittedView, View
+from likely.evidence.view import ROUNDING, FittedView, View
 from likely.model.persistence import register
 from likely.numerics.shapes import Shape
 from likely.numerics.threads import run

@@ -11,13 +11,14 @@ import numpy.typing as npt
 from likely.errors import InputError, listed
 from likely.evidence.coordinates import Coordinates
 from likely.evidence.rows import TrainingRows
+from likely.evidence.training import smallest_of_classes
+from likely.evidence.view import ROUNDING
 from likely.model.persistence import register
 from likely.numerics.shapes import Shape
 from likely.typing import AnyArray, Array, Codes
 
 FEWEST = 20  # rows of a class
 EVERY = np.iinfo(np.uint64).max
-ROUNDING = 1e-9  # of weights
 
 
 @register
@@ -138,11 +139,7 @@ class ReferenceRows:
 
 def _smallest(codes: Codes, ranks: AnyArray, quotas: AnyArray, limits: AnyArray) -> tuple[AnyArray, AnyArray]:
     """The rows with the smallest ranks of each class, up to its quota, by rank; and the limits of the classes."""
-    order = np.lexsort((ranks, codes))
-    counts = np.bincount(codes, minlength=len(quotas))
-    before = np.cumsum(counts) - counts
-    kept = order[np.arange(len(order)) - before[codes[order]] < quotas[codes[order]]]
-    full = np.flatnonzero(counts > quotas)
-    limits = limits.copy()
-    limits[full] = ranks[order[before[full] + quotas[full] - 1]]
-    return kept[np.argsort(ranks[kept])], limits
+    kept = smallest_of_classes(codes, ranks, quotas)
+    largest = np.zeros_like(limits)
+    np.maximum.at(largest, codes[kept], ranks[kept])
+    return kept, np.where(np.bincount(codes, minlength=len(quotas)) > quotas, largest, limits)

@@ -28,7 +28,8 @@ def distinct_rows(batch: Batch, columns: AnyArray, classes: AnyArray | None = No
     codes, known = batch.codes[used], batch.counts.classes
     if classes is not None:
         codes, known = _known_codes(known, classes)[codes], classes
-    hashes = row_hashes(batch.table.take(used), _class_marks(known)[codes], columns)
+    marks = np.array([zlib.crc32(repr(label).encode()) for label in known.tolist()], dtype=np.uint64)  # of labels alone
+    hashes = row_hashes(batch.table.take(used), marks[codes], columns)
     keys, first, place, copies = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
     weights = np.bincount(place, batch.row_weights[used], minlength=len(keys)).astype(np.float64)
     rows = used[first]
@@ -66,11 +67,6 @@ def _known_codes(found: AnyArray, classes: AnyArray) -> AnyArray:
     return np.array([place[label] for label in found.tolist()], dtype=np.intp)
 
 
-def _class_marks(classes: AnyArray) -> AnyArray:
-    """A whole number for each class that depends on its label alone."""
-    return np.array([zlib.crc32(repr(label).encode()) for label in classes.tolist()], dtype=np.uint64)
-
-
 def proportional_sample(codes: Codes, classes: int, most: int) -> AnyArray:
     """Positions of at most about `most` of the rows: the first of each class.
 
@@ -80,17 +76,16 @@ def proportional_sample(codes: Codes, classes: int, most: int) -> AnyArray:
         return np.arange(len(codes))
     least = min(LEAST_OF_CLASS, most // (2 * classes))
     quota = np.maximum(np.ceil(np.bincount(codes, minlength=classes) * (most / len(codes))), least)
-    return np.flatnonzero(_rank_within(codes, classes) < quota[codes])
+    return smallest_of_classes(codes, np.arange(len(codes)), quota)
 
 
-def _rank_within(codes: Codes, classes: int) -> AnyArray:
-    """The rank of each row among the rows of its class, in the order of the rows."""
-    order = np.argsort(codes, kind="stable")
-    starts = np.cumsum(np.bincount(codes, minlength=classes))
-    starts = np.concatenate([np.zeros(1, dtype=starts.dtype), starts[:-1]])
-    ranks = np.empty(len(codes), dtype=np.intp)
-    ranks[order] = np.arange(len(codes)) - starts[codes[order]]
-    return ranks
+def smallest_of_classes(codes: Codes, ranks: AnyArray, quotas: AnyArray) -> AnyArray:
+    """Positions of the rows with the smallest ranks of each class, up to its quota, in the order of the ranks."""
+    order = np.lexsort((ranks, codes))
+    counts = np.bincount(codes, minlength=len(quotas))
+    before = np.cumsum(counts) - counts
+    kept = order[np.arange(len(order)) - before[codes[order]] < quotas[codes[order]]]
+    return np.asarray(kept[np.argsort(ranks[kept])])
 
 
 def _folds(rows: TrainingRows) -> tuple[int, int]:

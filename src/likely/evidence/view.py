@@ -15,7 +15,7 @@ from likely.evidence.rows import EncodedRows, TrainingRows
 from likely.statistics.rounding import subtract_counts
 from likely.typing import Array
 
-ROUNDING = 1e-9  # of counts, relative
+ROUNDING = 1e-9  # of counts and weights, relative
 
 
 def remaining(counts: Array, removed: Array) -> Array:
