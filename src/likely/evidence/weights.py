@@ -349,11 +349,11 @@ class Solver:
 
     def _penalty(self, x: Array, within: float, between: float) -> tuple[float, Array]:
         """The penalty and its gradient."""
-        shift = x - self.centre
-        gradient, w = 2 * INTERCEPT_PENALTY * shift, shift[: self.split]
+        w, b = np.split(x - self.centre, [self.split])
         means = (np.bincount(self.view, w, minlength=len(self.sizes)) / self.sizes)[self.view]
-        gradient[: self.split] = 2 * within * (w - means) + 2 * between * means
-        return 0.5 * float(shift @ gradient), gradient
+        value = within * np.sum((w - means) ** 2) + between * np.sum(means**2) + INTERCEPT_PENALTY * np.sum(b**2)
+        gradient = [within * (w - means) + between * means, INTERCEPT_PENALTY * b]
+        return float(value), 2 * np.concatenate(gradient)
 
     def _penalty_hessian(self, within: float, between: float) -> Array:
         split = self.split
