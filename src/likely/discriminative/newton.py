@@ -256,7 +256,7 @@ def minimise(problem: Problem, weight: float, tol: float, max_iter: int) -> Mini
     """
     with single_threaded_blas():
         B = np.zeros_like(problem.sums)
-        if _affordable(problem, NEWTON_COST):
+        if affordable(problem, NEWTON_COST):
             return descend(problem, B, None, weight, tol, max_iter)
         B, preconditioner = _from_samples(problem, B, weight)
         if preconditioner is None:
@@ -270,9 +270,9 @@ def _from_samples(problem: Problem, B: Array, weight: float) -> tuple[Array, Sol
     preconditioner: Solver | None = None
     for count in _sample_sizes(problem):
         part = problem.sample(count, rng)
-        bound = None if _affordable(part, 2.0 * NEWTON_COST) else bound_solver(part, part.design.gram())
+        bound = None if affordable(part, 2.0 * NEWTON_COST) else bound_solver(part, part.design.gram())
         B = descend(part, B, bound, weight, SAMPLE_TOL, 2 * STEPS_PER_PRECONDITIONER).B
-        if _affordable(part, HESSIAN_COST):
+        if affordable(part, HESSIAN_COST):
             preconditioner = cholesky_solver(part.hessian(B), B.shape)
     return B, preconditioner
 
@@ -289,11 +289,11 @@ def _preconditioned(
             path, B = [*path[:-1], *found.path], found.B
             if found.converged or left <= STEPS_PER_PRECONDITIONER:
                 return Minimum(B, tuple(path), found.converged)
-            if _affordable(problem, 4.0 * HESSIAN_COST):
+            if affordable(problem, 4.0 * HESSIAN_COST):
                 preconditioner = cholesky_solver(problem.hessian(B), B.shape)
 
 
-def _affordable(problem: Problem, most: float) -> bool:
+def affordable(problem: Problem, most: float) -> bool:
     """Whether a Hessian costs at most `most`, as rows times squared parameters."""
     return problem.parameters <= MAX_FACTORED and problem.design.rows * float(problem.parameters) ** 2 <= most
 

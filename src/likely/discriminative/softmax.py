@@ -23,7 +23,7 @@ from likely.data.validation import read_table
 from likely.discriminative.design import MAX_FACTORED, Design, DesignProfile
 from likely.discriminative.linear_classifier import LinearClassifier
 from likely.discriminative.log_odds import log_odds_of
-from likely.discriminative.newton import NEWTON_COST, Minimum, Problem, half_bound, inverse, minimise
+from likely.discriminative.newton import NEWTON_COST, Minimum, Problem, affordable, half_bound, inverse, minimise
 from likely.discriminative.separation import check_separation
 from likely.discriminative.softmax_summary import Coefficient, Fitted, SoftmaxSummary, coefficient
 from likely.errors import (
@@ -253,7 +253,7 @@ class SoftmaxRegression(LinearClassifier):
         Raises where classes are perfectly separated, which the Hessian shows.
         """
         required = self.estimation == "bayes" or bool(self.inference)
-        fast = problem.design.rows * float(problem.parameters) ** 2 <= NEWTON_COST
+        fast = affordable(problem, NEWTON_COST)
         wanted = required or (fast and self.inference is None)
         if problem.parameters > MAX_FACTORED:
             if wanted:

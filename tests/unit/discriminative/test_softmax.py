@@ -458,6 +458,14 @@ def test_sparse_rows_may_be_asked_about_after_dense_ones_were_learnt() -> None:
         np.testing.assert_allclose(model.explain(sparse).evidence, model.explain(X + 5.0).evidence, rtol=1e-9)
 
 
+def test_few_rows_of_very_many_columns_have_no_standard_errors_by_default() -> None:
+    X = np.random.default_rng(0).normal(size=(12, 3001))
+    model = SoftmaxRegression().fit(X, np.arange(12) % 2)
+    assert model.summary().coefficients[0].error is None
+    with pytest.raises(InputError, match="standard errors are computed for at most 3000"):
+        SoftmaxRegression(inference=True).fit(X, np.arange(12) % 2)
+
+
 @pytest.mark.parametrize(("rows", "rare"), [(1000, 1), (5000, 3), (20_000, 2)])
 def test_a_rare_category_of_one_class_is_found_among_many_rows(rows: int, rare: int) -> None:
     rng = np.random.default_rng(rows)
