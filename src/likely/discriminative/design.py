@@ -6,9 +6,12 @@ where this avoids rounding errors; sparse rows are used as they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from functools import reduce
+from operator import add
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -52,21 +55,24 @@ class Part:
     weights: Array | None
 
 
-class DesignRows(Protocol):
+class DesignRows(ABC):
     """The rows of a design. Every iteration starts from the first row."""
 
+    @abstractmethod
     def __iter__(self) -> Iterator[Part]:
         """All rows, in order."""
 
     def total(self, work: Callable[[Part], Any]) -> Any:
         """The sum of work(part) over all parts."""
+        return group_sum([work(part) for part in self])
 
-    def some(self) -> tuple[Iterable[Part], int | None]:
-        """The rows that samples are drawn from, and their number; None if these are all rows."""
+    def some(self) -> DesignRows:
+        """The rows that samples are drawn from."""
+        return self
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GivenRows:
+class GivenRows(DesignRows):
     """Rows in memory."""
 
     parts: tuple[Part, ...]
@@ -74,15 +80,9 @@ class GivenRows:
     def __iter__(self) -> Iterator[Part]:
         return iter(self.parts)
 
-    def total(self, work: Callable[[Part], Any]) -> Any:
-        return group_sum([work(part) for part in self.parts])
-
-    def some(self) -> tuple[Iterable[Part], int | None]:
-        return self.parts, None
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BatchRows:
+class BatchRows(DesignRows):
     """Training rows in batches, with the codes of their classes, or with soft targets.
 
     They are pickled without rows: another process has the rows of a part at hand.
@@ -101,11 +101,8 @@ class BatchRows:
     def total(self, work: Callable[[Part], Any]) -> Any:
         return self.batches.total(lambda batch: work(self._part(batch)), draw=False)
 
-    def some(self) -> tuple[Iterable[Part], int | None]:
-        if not self.batches.sampled:
-            return self, None
-        sample = BatchRows(self.batches.sample, self.classes, self.soft)
-        return sample, sum(part.table.rows for part in sample)
+    def some(self) -> DesignRows:
+        return BatchRows(self.batches.sample, self.classes, self.soft) if self.batches.sampled else self
 
     def _part(self, batch: Batch) -> Part:
         """The rows of a batch with positive weight."""
@@ -138,6 +135,10 @@ class Design:
     def size(self) -> int:
         """Number of coefficients of a class."""
         return self.width + self.intercept
+
+    def with_columns(self, kept: Index) -> Design:
+        """The same rows with some of all columns."""
+        return replace(self, width=len(kept), columns=None if len(kept) == self.width else kept)
 
     def local(self, rows: Any) -> Any:
         """Rows in local coordinates; sparse rows are unchanged."""
@@ -179,8 +180,8 @@ class Design:
     def sample(self, count: int, rng: np.random.Generator) -> Design:
         """A random sample of the rows, in memory, weighted to represent all rows."""
         rows, targets, weights = [], [], []
-        some, available = self.source.some()
-        available = self.rows if available is None else available
+        some = self.source.some()
+        available = self.rows if some is self.source else sum(part.table.rows for part in some)
         for part in some:
             n = part.table.rows
             index = np.sort(rng.choice(n, min(max(round(n * count / available), 1), n), replace=False))
@@ -193,7 +194,7 @@ class Design:
         return replace(self, source=GivenRows((only,)), rows=taken.shape[0], columns=None)
 
     def sums(self) -> Array:
-        """Σ w·t·φ of all classes but the first, (classes − 1, size)."""
+        """Σ w·t·φ of all classes, (classes, size)."""
 
         def work(rows: Any, targets: AnyArray, weights: Array | None) -> Array:
             proportions: Any = targets.astype(np.float64, copy=False)
@@ -207,43 +208,31 @@ class Design:
             out[:, : self.width] = product.toarray() if scipy.sparse.issparse(product) else product
             if self.intercept:
                 out[:, -1] = np.asarray(proportions.sum(axis=0)).ravel()
-            return out[1:]
+            return out
 
         return self.total(work, 2 * self.width)
 
-    def totals(self) -> tuple[Array, float]:
-        """Σ w·φ, (width,), and Σ w."""
-
-        def work(rows: Any, targets: AnyArray, weights: Array | None) -> Array:
-            w = np.ones(len(targets)) if weights is None else weights
-            return np.append(np.asarray(rows.T @ w).ravel(), w.sum())
-
-        total = self.total(work, self.size)
-        return total[:-1], float(total[-1])
-
     def squares(self) -> Array:
-        """Σ w·φ², (width,)."""
+        """Σ w·φ² of all features and the intercept, (size,)."""
 
         def work(rows: Any, targets: AnyArray, weights: Array | None) -> Array:
             w = np.ones(len(targets)) if weights is None else weights
             if scipy.sparse.issparse(rows):
-                return np.asarray(rows.multiply(rows).T @ w).ravel()
-            return np.einsum("nd,nd,n->d", rows, rows, w)
+                squares = np.asarray(rows.multiply(rows).T @ w).ravel()
+            else:
+                squares = np.einsum("nd,nd,n->d", rows, rows, w)
+            return np.append(squares, w.sum()) if self.intercept else squares
 
         return self.total(work, 2 * self.width)
 
     def gram(self) -> Array:
         """Σ w·φφᵀ, (size, size); only its diagonal, (size,), for many columns."""
-        diagonal = self.size > MAX_FACTORED
+        if self.size > MAX_FACTORED:
+            return self.squares()
 
         def work(rows: Any, targets: AnyArray, weights: Array | None) -> Array:
-            w = np.ones(len(targets)) if weights is None else weights
-            if scipy.sparse.issparse(rows) and diagonal:
-                squares = np.asarray(rows.multiply(rows).T @ w)
-                return np.append(squares, w.sum()) if self.intercept else squares
             full = self.with_intercept(rows)
-            weighted = full * w[:, None]
-            return np.einsum("nd,nd->d", full, weighted) if diagonal else full.T @ weighted
+            return full.T @ (full if weights is None else full * weights[:, None])
 
         return self.total(work, 2 * self.size)
 
@@ -254,28 +243,12 @@ class Design:
 
     def scores(self, rows: Any, B: Array) -> Array:
         """B·φ, (classes − 1, n)."""
-        scores = np.empty((len(B), rows.shape[0]))
         linear = np.ascontiguousarray(B[:, : self.width])
-        if scipy.sparse.issparse(rows):
-            scores[...] = (rows @ linear.T).T
-        elif self.width:
-            np.matmul(linear, rows.T, out=scores)
-        else:
-            scores[...] = 0.0
+        sparse = scipy.sparse.issparse(rows)
+        scores = np.ascontiguousarray((rows @ linear.T).T) if sparse else np.matmul(linear, rows.T)
         if self.intercept:
             scores += B[:, -1:]
         return scores
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FirstPass:
-    """The number of rows with positive weight, and their statistics."""
-
-    rows: int
-    statistics: JointStatistics
-
-    def __add__(self, other: FirstPass) -> FirstPass:
-        return FirstPass(self.rows + other.rows, self.statistics + other.statistics)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -307,7 +280,7 @@ class DesignProfile:
         if moments is None:
             if only_independent and width <= MAX_FACTORED:
                 design = self._independent(design)
-            return design, design.sums()
+            return design, design.sums()[1:]
         moments = moments.settled()
         mean, scatter, coordinates = moments.mean, moments.scatter[0], moments.coordinates
         centre = self.weight @ mean / self.total
@@ -320,19 +293,11 @@ class DesignProfile:
         standard_deviation = np.sqrt(np.diagonal(scatter) / self.total)
         far = bool(np.any(np.abs(centre) > FAR * standard_deviation))
         origin = centre if intercept and (far or self.rows * width <= SMALL_TABLE) else None
-        sums = np.empty((len(mean), len(kept) + intercept))
-        sums[:, : len(kept)] = self.weight[:, None] * (mean if origin is None else mean - origin)
+        means = mean if origin is None else mean - origin
         if intercept:
-            sums[:, -1] = self.weight
-        complete = len(kept) == width
-        design = replace(
-            design,
-            width=len(kept),
-            columns=None if complete else kept,
-            coordinates=coordinates if complete else coordinates.take(kept),
-            origin=origin,
-        )
-        return design, sums[1:]
+            means = np.column_stack([means, np.ones(len(means))])
+        sums = self.weight[:, None] * means
+        return replace(design.with_columns(kept), coordinates=coordinates.take(kept), origin=origin), sums[1:]
 
     def _independent(self, design: Design) -> Design:
         """The same rows with linearly independent columns only."""
@@ -343,10 +308,7 @@ class DesignProfile:
             constant = np.diagonal(inner) <= 64.0 * EPS * np.diagonal(gram)[:-1]  # up to rounding
             inner[constant] = inner[:, constant] = 0.0
         kept, _ = independent_columns(inner)
-        plain = Coordinates.plain(len(kept))
-        return (
-            design if len(kept) == design.width else replace(design, width=len(kept), columns=kept, coordinates=plain)
-        )
+        return replace(design.with_columns(kept), coordinates=Coordinates.plain(len(kept)))
 
     @classmethod
     def of(
@@ -362,23 +324,19 @@ class DesignProfile:
         plans = () if wide else (Plan(None, Gaussian("full", shared=True)),)
         specification = Specification(tuple(names), plans, None, Estimation.MLE)
 
-        def work(batch: Batch) -> FirstPass:
-            if wide:
-                check_values(batch.table)
-            else:
-                _check_complete(specification, batch)
-            rows = batch.table.rows if batch.used is None else len(batch.used)
-            return FirstPass(rows, _collected(specification, batch, soft))
+        def work(batch: Batch) -> JointStatistics:
+            check_values(batch.table if batch.used is None else batch.table.take(batch.used))
+            return _collected(specification, batch, soft)
 
-        found = batches.total(work)
-        assert found is not None
-        total = found.statistics
+        total = batches.total(work)
+        assert total is not None
         classes = total.counts.classes
         if len(classes) < 2:
             raise InputError(f"y has one class, {classes.tolist()[0]!r}; a classifier needs at least two.")
         source = BatchRows(batches, classes, None if soft is None else soft[1])
         moments = None if wide else total.blocks[0]
-        return cls(classes, total.counts.weight, found.rows, names, first.X, source, moments)
+        rows = int(total.counts.rows.sum()) if soft is None else int(np.count_nonzero(first.row_weights))
+        return cls(classes, total.counts.weight, rows, names, first.X, source, moments)
 
 
 def _collected(specification: Specification, batch: Batch, soft: tuple[AnyArray, Array] | None) -> JointStatistics:
@@ -390,25 +348,11 @@ def _collected(specification: Specification, batch: Batch, soft: tuple[AnyArray,
     if soft is None:
         return collect(batch)
     classes, targets = soft
-    total: JointStatistics | None = None
+    parts = []
     for k in range(len(classes)):
-        weights = targets[:, k] if batch.weights is None else targets[:, k] * batch.weights
-        codes = np.full(len(targets), k)
-        part = collect(replace(batch, counts=Counts.of(classes, codes, weights), codes=codes, weights=weights))
-        total = part if total is None else total + part
-    assert total is not None
-    return total
-
-
-def _check_complete(specification: Specification, batch: Batch) -> None:
-    """Raise for the first missing value in a row with positive weight."""
-    incomplete, table = specification.incomplete_rows(batch.table), batch.table
-    if incomplete is None or not np.any(used := incomplete & (batch.row_weights > 0.0)):
-        return
-    row = int(np.argmax(used))
-    values = table.numbers(None, sparse=False)(row, row + 1)[0]
-    column = int(np.argmax(np.isnan(values)))
-    raise missing_value_error(table.number(row), column, values[column], table.names[column])
+        weights, codes = targets[:, k] * batch.row_weights, np.full(len(targets), k)
+        parts.append(replace(batch, counts=Counts.of(classes, codes, weights), codes=codes, weights=weights))
+    return reduce(add, map(collect, parts))
 
 
 def check_values(table: Table) -> None:

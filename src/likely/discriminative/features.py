@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -64,25 +63,20 @@ class Features:
             names += [f"{model.names[j]}={word}" for word in mine[1:]] if mine else [model.names[j]]
         return cls(tuple(columns), tuple(words), tuple(names))
 
-    @property
-    def plain(self) -> bool:
-        """Whether the features are the columns of the table, unchanged."""
-        return self.columns == tuple(range(len(self.columns))) and not any(self.words)
-
     def table(self, table: Table, means: Array | None = None) -> Table:
         """The features of a table.
 
         Where the means of the features in the training rows are given, a categorical column has them for categories
         that were not seen in training: the column then contributes nothing. Elsewhere such categories are an error.
         """
-        if self.plain and len(self.columns) == table.width:
+        if self.columns == tuple(range(table.width)) and not any(self.words):  # they are its columns, unchanged
             check_values(table)
             return table
         out, place = np.empty((table.rows, len(self.names))), 0
         for j, words in zip(self.columns, self.words, strict=True):
             if not words:
                 read = table.numbers(np.array([j]), sparse=False)
-                out[:, place] = np.concatenate([read(a, b)[:, 0] for a, b in row_spans(table.rows)])
+                out[:, place] = read(0, table.rows)[:, 0]
                 place += 1
                 continue
             (mine,) = table.categories([j])
@@ -93,7 +87,12 @@ class Features:
             features = slice(place, place + len(words) - 1)
             out[:, features] = codes[:, None] == np.arange(1, len(words))
             if means is None:
-                self._check_seen(table, j, words)
+                unseen = table.unseen(j, words)
+                if unseen is not None:
+                    raise InputError(
+                        f"Column {table.names[j]!r}, row {unseen[0]}: {unseen[1]!r} was not seen in training. Known "
+                        f"categories: {listed(words)}."
+                    )
             else:
                 out[codes < 0, features] = means[features]
             place = features.stop
@@ -101,21 +100,6 @@ class Features:
         made.names = list(self.names)
         check_values(made)
         return made
-
-    @staticmethod
-    def _check_seen(table: Table, j: int, words: tuple[Any, ...]) -> None:
-        """Raise for a category that was not seen in training."""
-        unseen = table.unseen(j, words)
-        if unseen is not None:
-            raise InputError(
-                f"Column {table.names[j]!r}, row {unseen[0]}: {unseen[1]!r} was not seen in training. Known "
-                f"categories: {listed(words)}."
-            )
-
-
-def row_spans(rows: int, step: int = 2**16) -> Iterator[tuple[int, int]]:
-    """Consecutive ranges of at most `step` rows."""
-    return ((start, min(start + step, rows)) for start in range(0, rows, step))
 
 
 def _has_tables(block: Block) -> bool:

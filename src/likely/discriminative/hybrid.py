@@ -30,7 +30,7 @@ from likely.data.sources import in_memory
 from likely.data.table import FITTED_COMPLETE, Table
 from likely.discriminative.features import Features
 from likely.discriminative.linear_classifier import LinearClassifier
-from likely.discriminative.tied_objective import HybridSolution, HybridState, TiedObjective
+from likely.discriminative.tied_objective import HybridState, TiedObjective
 from likely.errors import (
     InputError,
     NotConvergedWarning,
@@ -147,6 +147,8 @@ class HybridClassifier(LinearClassifier):
     generative_: Annotated[GenerativeClassifier, Shape()]
     _features: Annotated[Features, Shape("d")]
 
+    _saved = (*LinearClassifier._saved, "_features", "blend_", "blend_path_", "blend_note_", "path_")
+
     _not_exported = "hybrids have no expression; export the generative classifier or SoftmaxRegression instead"
 
     get_params, set_params = family_mapping.get_params, family_mapping.set_params
@@ -213,33 +215,32 @@ class HybridClassifier(LinearClassifier):
         """
         self._check_options()
         X = in_memory(X, y, sample_weight)
-        name = type(self).__name__
         generative = self._generative()
         generative._check_options()
-        batch = Batches(
-            X, y, sample_weight, generative._table, name, allow_unlabeled=True, unlabeled=self.unlabeled
-        ).first
-        batch = _in_canonical_order(batch)
+        batches = Batches(
+            X, y, sample_weight, generative._table, type(self).__name__, allow_unlabeled=True, unlabeled=self.unlabeled
+        )
+        batch = _in_canonical_order(batches.first)
         if len(batch.counts.classes) < 2:
             raise InputError(f"y has one class, {batch.counts.classes.tolist()[0]!r}; a classifier needs at least two.")
-        tried: tuple[tuple[float, float], ...] = ()
-        note = ""
         with single_threaded_blas_for(batch.table.width):
             objective = TiedObjective.of(batch, generative, self.penalty)
-            if self.blend == "auto":
-                blend, tried, note = self._choose_blend(batch, objective)
-            else:
-                blend = float(self.blend)
-            found = objective.at(blend)
+            chosen = self._choose_blend(batch, objective) if self.blend == "auto" else (float(self.blend), (), "")
+            found = objective.at(chosen[0])
         remember_columns(self, batch.X, batch.targets)
-        self.blend_path_, self.blend_, self.blend_note_ = tried, blend, note
+        self.blend_, self.blend_path_, self.blend_note_ = chosen
         self.classes_, self._features = batch.counts.classes, objective.features
         self.odds_ = objective.log_odds(found.B)
         self.n_iter_, self.converged_, self.path_ = found.iterations, found.converged, found.path
         self.generative_ = GenerativeClassifier(**generative.get_params(deep=False))
         objective.set_generative(self.generative_, found, batch)
         if not found.converged:
-            warn(_not_converged(found, self.tol), NotConvergedWarning)
+            change = ""
+            if len(found.path) > 1:
+                last = found.path[-1] - found.path[-2]
+                change = f" (last change of the objective {last:.2g}, tol={self.tol:g} per row)"
+            message = f"The hybrid did not converge in {found.iterations} iterations{change}. Increase max_iter or tol."
+            warn(message, NotConvergedWarning)
         return self
 
     def _generative(self) -> GenerativeClassifier:
@@ -282,8 +283,8 @@ class HybridClassifier(LinearClassifier):
         Folds divide the labeled rows; unlabeled rows are in all of them.
         """
         generative = self._generative()
-        if whole.unlabeled is not None:
-            generative.unlabeled_weight = whole.unlabeled.weight
+        if whole.fit.unlabeled is not None:
+            generative.unlabeled_weight = whole.fit.unlabeled.weight
         total = np.zeros(len(BLENDS))
         with progress("blends of folds", len(held_out) * len(BLENDS)) as step, trying():
             for weights in held_out:
@@ -315,14 +316,10 @@ class HybridClassifier(LinearClassifier):
         return self._features.table(table, self.odds_.origin)
 
     def _content(self) -> dict[str, Any]:
-        kept = {name: getattr(self, name) for name in ("_features", "blend_", "blend_path_", "blend_note_", "path_")}
-        return super()._content() | kept | {"generative": self.generative_._content()}
+        return super()._content() | {"generative": self.generative_._content()}
 
     def _restore(self, content: dict[str, Any]) -> Self:
-        generative = content["generative"]["estimator"]
-        self._features, self.generative_ = content["_features"], generative._restore(content["generative"])
-        for name in ("blend_", "blend_path_", "blend_note_", "path_"):
-            setattr(self, name, content[name])
+        self.generative_ = content["generative"]["estimator"]._restore(content["generative"])
         return super()._restore(content)
 
     def _valid(self) -> bool:
@@ -347,11 +344,3 @@ def _in_canonical_order(batch: Batch) -> Batch:
         weights = None if unlabeled.weights is None else unlabeled.weights[other]
         unlabeled = UnlabeledRows(unlabeled.table.take(other), weights)
     return replace(batch.take(order), unlabeled=unlabeled)
-
-
-def _not_converged(found: HybridSolution, tol: float) -> str:
-    """The warning of an iteration that did not converge."""
-    change = ""
-    if len(found.path) > 1:
-        change = f" (last change of the objective {found.path[-1] - found.path[-2]:.2g}, tol={tol:g} per row)"
-    return f"The hybrid did not converge in {found.iterations} iterations{change}. Increase max_iter or tol."

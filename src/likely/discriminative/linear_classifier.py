@@ -23,9 +23,6 @@ from likely.model.rendering import frame_library, to_frame
 from likely.numerics.shapes import Shape, check
 from likely.typing import AnyArray, Array, TableLike
 
-SAVED = ("classes_", "odds_", "n_iter_", "converged_", "n_features_in_", "feature_names_in_", "_target_names")
-
-
 ROWS = """X : array-like, sparse matrix or frame of shape (n_samples, n_features)
     Rows without missing values, with the columns of the training rows.
 """
@@ -39,6 +36,8 @@ class LinearClassifier(Posterior, rows=ROWS):
     n_features_in_: Annotated[int, Shape(">=0")]
     feature_names_in_: Annotated[npt.NDArray[np.object_], Shape("features", "distinct")]
     _target_names: Annotated[tuple[Any, ...], Shape("_")]
+
+    _saved: tuple[str, ...] = ("classes_", "odds_", "n_iter_", "converged_", "n_features_in_", "_target_names")
 
     def _sizes(self) -> dict[str, Any]:
         return {"features": self.n_features_in_}
@@ -95,6 +94,17 @@ class LinearClassifier(Posterior, rows=ROWS):
             return linear[1:], constant[1:]
         return linear - self._centre(linear), constant - self._centre(constant)
 
+    @property
+    def _reference(self) -> int:
+        """The class that coefficients are relative to in tables: the first one, unless `reference` names another."""
+        reference = getattr(self, "reference", None)
+        return 0 if reference is None else self.classes_.tolist().index(reference)
+
+    def _against_reference(self) -> tuple[Array, Array | None]:
+        """Coefficients and intercepts relative to those of the reference class, (classes, d + 1), and their errors."""
+        values = np.column_stack(self.odds_.in_user_units())
+        return values - values[self._reference], self.odds_.standard_errors(self._reference)
+
     @abstractmethod
     def _coefficient_names(self) -> Sequence[str]:
         """The names of the features that coefficients belong to."""
@@ -116,18 +126,12 @@ class LinearClassifier(Posterior, rows=ROWS):
         coef_ : Coefficients in the order of scikit-learn.
         """
         check_is_fitted(self)
-        labels = self.classes_.tolist()
-        reference = getattr(self, "reference", None)
-        place = 0 if reference is None else labels.index(reference)
-        linear, constant = self.odds_.in_user_units()
-        values = np.column_stack([linear, constant])
-        values -= values[place]
-        errors = self.odds_.standard_errors(place)
+        values, errors = self._against_reference()
         errors = np.full_like(values, np.nan) if errors is None else errors
-        others = np.array([k for k in range(len(labels)) if k != place], dtype=np.intp)
+        others = np.delete(np.arange(len(self.classes_)), self._reference)
         names = [*self._coefficient_names(), "(intercept)"]
         found = [Parameter(name, "coefficient", values[others, j], errors[others, j]) for j, name in enumerate(names)]
-        block = f"log-odds against {labels[place]!s}"
+        block = f"log-odds against {self.classes_.tolist()[self._reference]!s}"
         return to_frame(parameter_table([(block, each) for each in found], self.classes_[others]), None)
 
     def explain(self, X: TableLike) -> Explanation:
@@ -161,13 +165,14 @@ class LinearClassifier(Posterior, rows=ROWS):
     def _content(self) -> dict[str, Any]:
         """Content of the model file."""
         content = {"version": version("likely"), "estimator": self}
-        return content | {name: getattr(self, name) for name in SAVED if hasattr(self, name)}
+        names = ("feature_names_in_",) if hasattr(self, "feature_names_in_") else ()
+        return content | {name: getattr(self, name) for name in (*self._saved, *names)}
 
     def _restore(self, content: dict[str, Any]) -> Self:
         """Set the fitted attributes from the content of a model file."""
         self._check_options()
-        for name in SAVED:
-            if name in content:
-                setattr(self, name, content[name])
+        names = ("feature_names_in_",) if "feature_names_in_" in content else ()
+        for name in (*self._saved, *names):
+            setattr(self, name, content[name])
         check(self)
         return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -105,17 +106,12 @@ class LogOdds:
 
     def predictive_expressions(self, values: Sequence[Expression]) -> list[Expression]:
         """`predictive` as expressions: variances zᵀ·C·z are sums of squares along the eigenvectors of C."""
-        assert self.covariance is not None
         few = len(self.linear)
         scores, full = self.expressions(values), self._centred(values)
         odds: dict[tuple[int, int], Expression] = {}
         for k in range(1, few + 1):
             for j in range(k):
-                signs = np.zeros(few)
-                signs[k - 1] = 1.0
-                if j:
-                    signs[j - 1] = -1.0
-                matrix = np.einsum("i,idle,l->de", signs, self.covariance, signs)
+                matrix = self._contrast(k, j)
                 lengths, ways = np.linalg.eigh((matrix + matrix.T) / 2.0)
                 roots = (ways * np.sqrt(np.maximum(lengths, 0.0))).T
                 variance = total([square(linear(root[:-1], full, root[-1])) for root in roots.tolist() if any(root)])
@@ -141,33 +137,33 @@ class LogOdds:
 
     def _difference_variances(self, full: Array) -> Array:
         """Variances of the differences between the log-odds of all pairs of classes, (classes, classes, n)."""
+        classes = len(self.linear) + 1
+        found = np.zeros((classes, classes, len(full)))
+        for k, j in itertools.combinations(range(classes), 2):
+            found[k, j] = found[j, k] = np.einsum("nd,nd->n", full @ self._contrast(k, j), full)
+        return np.maximum(found, 0.0)
+
+    def _contrast(self, k: int, j: int) -> Array:
+        """The covariance matrix of the coefficients of class k minus those of class j, (d + 1, d + 1)."""
         assert self.covariance is not None
-        few = len(self.linear)
-        covariance = np.zeros((few + 1, few + 1, len(full)))
-        for j in range(few):
-            for i in range(j + 1):
-                value = np.einsum("nd,nd->n", full @ self.covariance[j, :, i, :], full)
-                covariance[j + 1, i + 1] = covariance[i + 1, j + 1] = value
-        variance = np.einsum("kkn->kn", covariance)
-        return np.maximum(variance[:, None] + variance[None] - 2.0 * covariance, 0.0)
+        found = np.zeros((self.covariance.shape[1], self.covariance.shape[3]))
+        signed = [(i - 1, sign) for i, sign in ((k, 1.0), (j, -1.0)) if i]  # those of the first class are 0
+        for (row, left), (column, right) in itertools.product(signed, repeat=2):
+            found += left * right * self.covariance[row, :, column, :]
+        return found
 
     def standard_errors(self, reference: int) -> Array | None:
         """Standard errors of coefficients and intercepts against a class, (classes, d + 1), if known."""
         if self.covariance is None:
             return None
-        few, size = self.covariance.shape[:2]
+        classes, size = len(self.linear) + 1, self.covariance.shape[1]
         centre = self.coordinates.origin / self.coordinates.unit + self.origin
         to_zero = np.eye(size)  # moves the intercept from the origin of z to x = 0
         to_zero[-1, :-1] = -centre
-        out = np.zeros((few + 1, size))
-        for k in range(few + 1):
-            signs = np.zeros(few)
-            if k:
-                signs[k - 1] += 1.0
-            if reference:
-                signs[reference - 1] -= 1.0
-            covariance = np.einsum("j,jdle,l->de", signs, self.covariance, signs)
-            out[k] = np.sqrt(np.maximum(np.einsum("id,de,ie->i", to_zero, covariance, to_zero), 0.0))
+        out = np.zeros((classes, size))
+        for k in range(classes):
+            variances = np.einsum("id,de,ie->i", to_zero, self._contrast(k, reference), to_zero)
+            out[k] = np.sqrt(np.maximum(variances, 0.0))
         out[:, :-1] /= self.coordinates.unit
         return out
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -38,6 +38,8 @@ SAMPLE_TOL = 1e-6  # tolerance on subsamples
 MEMORY = 12  # steps that L-BFGS remembers
 STEPS_PER_PRECONDITIONER = 40
 HALVINGS = 40
+
+Solver = Callable[[Array], Array]  # the inverse of a matrix that approximates the Hessian, times a gradient
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,7 +66,7 @@ class Problem:
     def sample(self, count: int, rng: np.random.Generator) -> Problem:
         """The same problem on a random sample of the rows."""
         design = self.design.sample(count, rng)
-        return replace(self, design=design, sums=design.sums())
+        return replace(self, design=design, sums=design.sums()[1:])
 
     def value_and_gradient(self, B: Array) -> tuple[float, Array]:
         """f(B) and ∂f/∂B, by one pass over the rows."""
@@ -176,69 +178,49 @@ def inverse(hessian: Array) -> Array:
     return np.asarray(scipy.linalg.cho_solve(factor, np.eye(size)) * scale * scale[:, None]).reshape(hessian.shape)
 
 
-class Preconditioner(Protocol):
-    """A positive definite matrix that approximates the Hessian."""
+def cholesky_solver(matrix: Array, shape: tuple[int, ...]) -> Solver:
+    """Of a matrix over all coefficients. If it is numerically singular, its diagonal is increased."""
+    size = int(np.prod(shape))
+    square = matrix.reshape(size, size)
+    diagonal = np.diagonal(square)
+    scale = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
+    square = square * scale * scale[:, None]
+    ridge, factor = 0.0, None
+    while factor is None:
+        try:
+            factor = scipy.linalg.cho_factor(square + ridge * np.eye(size), lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            ridge = max(100.0 * ridge, 1e-14)
 
-    def solve(self, gradient: Array) -> Array:
-        """The inverse of the matrix times a gradient."""
+    def solve(gradient: Array) -> Array:
+        scaled = scipy.linalg.cho_solve(factor, gradient.ravel() * scale, check_finite=False)
+        return np.asarray(scaled * scale).reshape(shape)
 
-
-class CholeskyPreconditioner:
-    """A matrix over all coefficients, by Cholesky factors. If it is numerically singular, its diagonal is increased."""
-
-    def __init__(self, matrix: Array, shape: tuple[int, ...]) -> None:
-        size = int(np.prod(shape))
-        square = matrix.reshape(size, size)
-        diagonal = np.diagonal(square)
-        self._shape, self._scale = shape, 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
-        square = square * self._scale * self._scale[:, None]
-        ridge = 0.0
-        while True:
-            try:
-                self._factor = scipy.linalg.cho_factor(square + ridge * np.eye(size), lower=True, check_finite=False)
-            except np.linalg.LinAlgError:
-                ridge = max(100.0 * ridge, 1e-14)
-            else:
-                break
-
-    def solve(self, gradient: Array) -> Array:
-        scaled = scipy.linalg.cho_solve(self._factor, gradient.ravel() * self._scale, check_finite=False)
-        return np.asarray(scaled * self._scale).reshape(self._shape)
+    return solve
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DiagonalPreconditioner:
-    """A diagonal matrix."""
-
-    diagonal: Array
-
-    def solve(self, gradient: Array) -> Array:
-        return gradient / np.where(self.diagonal > 0.0, self.diagonal, 1.0)
-
-
-class BoundPreconditioner:
-    """Böhning's bound of the Hessian, ½·(I − 11ᵀ/K) ⊗ G + C ⊗ Λ, with G = Σ w·φφᵀ or its diagonal.
+def bound_solver(problem: Problem, gram: Array) -> Solver:
+    """Of Böhning's bound of the Hessian, ½·(I − 11ᵀ/K) ⊗ G + C ⊗ Λ, with G = Σ w·φφᵀ or its diagonal.
 
     In the generalised eigenvectors of C and ½·(I − 11ᵀ/K), with eigenvalues s, it is block diagonal: G + s·Λ.
     """
+    eigenvalues, vectors = scipy.linalg.eigh(problem.precision, half_bound(len(problem.sums)))
+    keys = eigenvalues.round(9).tolist()
+    known = {key: _block_solver(gram, value * problem.penalty) for key, value in zip(keys, eigenvalues, strict=True)}
 
-    def __init__(self, problem: Problem, gram: Array) -> None:
-        eigenvalues, self._vectors = scipy.linalg.eigh(problem.precision, half_bound(len(problem.sums)))
-        known: dict[float, Preconditioner] = {}
-        self._blocks: list[Preconditioner] = []
-        for value in eigenvalues.tolist():
-            ridge, key = value * problem.penalty, round(value, 9)
-            if key not in known:
-                known[key] = (
-                    DiagonalPreconditioner(gram + ridge)
-                    if gram.ndim == 1
-                    else CholeskyPreconditioner(gram + np.diag(ridge), (len(gram),))
-                )
-            self._blocks.append(known[key])
+    def solve(gradient: Array) -> Array:
+        rotated = vectors.T @ gradient
+        return np.asarray(vectors @ np.array([known[key](row) for key, row in zip(keys, rotated, strict=True)]))
 
-    def solve(self, gradient: Array) -> Array:
-        rotated = self._vectors.T @ gradient
-        return self._vectors @ np.array([block.solve(row) for block, row in zip(self._blocks, rotated, strict=True)])
+    return solve
+
+
+def _block_solver(gram: Array, ridge: Array) -> Solver:
+    """Of G + diag(ridge)."""
+    if gram.ndim == 2:
+        return cholesky_solver(gram + np.diag(ridge), ridge.shape)
+    diagonal = np.where(gram + ridge > 0.0, gram + ridge, 1.0)
+    return lambda gradient: gradient / diagonal
 
 
 def half_bound(few: int) -> Array:
@@ -274,29 +256,29 @@ def minimise(problem: Problem, weight: float, tol: float, max_iter: int) -> Mini
     """
     with single_threaded_blas():
         B = np.zeros_like(problem.sums)
-        if _affordable(problem, NEWTON_COST):
+        if affordable(problem, NEWTON_COST):
             return descend(problem, B, None, weight, tol, max_iter)
         B, preconditioner = _from_samples(problem, B, weight)
         if preconditioner is None:
-            preconditioner = BoundPreconditioner(problem, problem.design.gram())
+            preconditioner = bound_solver(problem, problem.design.gram())
         return _preconditioned(problem, B, preconditioner, weight, tol, max_iter)
 
 
-def _from_samples(problem: Problem, B: Array, weight: float) -> tuple[Array, Preconditioner | None]:
+def _from_samples(problem: Problem, B: Array, weight: float) -> tuple[Array, Solver | None]:
     """The minimum on growing subsamples, and the Hessian of the last one, if affordable."""
     rng = np.random.default_rng(0)
-    preconditioner: Preconditioner | None = None
+    preconditioner: Solver | None = None
     for count in _sample_sizes(problem):
         part = problem.sample(count, rng)
-        bound = None if _affordable(part, 2.0 * NEWTON_COST) else BoundPreconditioner(part, part.design.gram())
+        bound = None if affordable(part, 2.0 * NEWTON_COST) else bound_solver(part, part.design.gram())
         B = descend(part, B, bound, weight, SAMPLE_TOL, 2 * STEPS_PER_PRECONDITIONER).B
-        if _affordable(part, HESSIAN_COST):
-            preconditioner = CholeskyPreconditioner(part.hessian(B), B.shape)
+        if affordable(part, HESSIAN_COST):
+            preconditioner = cholesky_solver(part.hessian(B), B.shape)
     return B, preconditioner
 
 
 def _preconditioned(
-    problem: Problem, B: Array, preconditioner: Preconditioner, weight: float, tol: float, max_iter: int
+    problem: Problem, B: Array, preconditioner: Solver, weight: float, tol: float, max_iter: int
 ) -> Minimum:
     """Preconditioned L-BFGS on all rows; an affordable Hessian replaces the preconditioner from time to time."""
     path: list[float] = []
@@ -307,11 +289,11 @@ def _preconditioned(
             path, B = [*path[:-1], *found.path], found.B
             if found.converged or left <= STEPS_PER_PRECONDITIONER:
                 return Minimum(B, tuple(path), found.converged)
-            if _affordable(problem, 4.0 * HESSIAN_COST):
-                preconditioner = CholeskyPreconditioner(problem.hessian(B), B.shape)
+            if affordable(problem, 4.0 * HESSIAN_COST):
+                preconditioner = cholesky_solver(problem.hessian(B), B.shape)
 
 
-def _affordable(problem: Problem, most: float) -> bool:
+def affordable(problem: Problem, most: float) -> bool:
     """Whether a Hessian costs at most `most`, as rows times squared parameters."""
     return problem.parameters <= MAX_FACTORED and problem.design.rows * float(problem.parameters) ** 2 <= most
 
@@ -327,7 +309,7 @@ def _sample_sizes(problem: Problem) -> list[int]:
 def descend(
     problem: Problem | CentredProblem,
     B: Array,
-    preconditioner: Preconditioner | None,
+    preconditioner: Solver | None,
     weight: float,
     tol: float,
     max_iter: int,
@@ -342,7 +324,7 @@ def descend(
     memory: list[tuple[Array, Array, float]] = []
     path = [value]
     for _ in range(max_iter):
-        matrix = CholeskyPreconditioner(problem.hessian(B), B.shape) if preconditioner is None else preconditioner
+        matrix = cholesky_solver(problem.hessian(B), B.shape) if preconditioner is None else preconditioner
         step = -_lbfgs_direction(gradient, memory, matrix)
         predicted = -0.5 * float((gradient * step).sum())
         small = predicted <= max(tol * weight, 4.0 * EPS * EPS * abs(value))  # smaller steps are rounding errors
@@ -381,15 +363,13 @@ def _line_search(
     return None
 
 
-def _lbfgs_direction(
-    gradient: Array, memory: list[tuple[Array, Array, float]], preconditioner: Preconditioner
-) -> Array:
+def _lbfgs_direction(gradient: Array, memory: list[tuple[Array, Array, float]], preconditioner: Solver) -> Array:
     """The two-loop recursion of L-BFGS (Nocedal 1980), with a preconditioner as initial matrix."""
     left, factors = gradient, []
     for moved, change, inverse_curvature in reversed(memory):
         factors.append(inverse_curvature * float((moved * left).sum()))
         left = left - factors[-1] * change
-    step = preconditioner.solve(left)
+    step = preconditioner(left)
     for (moved, change, inverse_curvature), factor in zip(memory, reversed(factors), strict=True):
         step = step + (factor - inverse_curvature * float((change * step).sum())) * moved
     return step

@@ -9,6 +9,7 @@ separating direction, the whole table has none.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -40,7 +41,7 @@ def check_separation(
     if found.converged and not _is_flat(problem, found, hessian, gram, weight):
         return
     scale = np.sqrt(np.diagonal(gram))
-    direction = separation(design, problem.sums, scale / np.sqrt(weight))
+    direction = separation(design, scale / np.sqrt(weight), weight)
     if direction is None:
         return
     kept = [*names] if design.columns is None else [names[j] for j in design.columns.tolist()]
@@ -97,22 +98,22 @@ def _largest_score(design: Design, B: Array) -> float:
     return float(max(found))
 
 
-def separation(design: Design, sums: Array, scale: Array) -> Array | None:
+def separation(design: Design, scale: Array, weight: float) -> Array | None:
     """A direction that separates the classes, (classes − 1, size), or None if there is none.
 
-    `sums` are Σ w·t·φ of all classes but the first, and `scale` is the root mean square of each feature.
+    `scale` is the root mean square of each feature, and `weight` the total weight of the rows.
     """
-    totals, weight = design.totals()
-    totals = np.append(totals, weight) if design.intercept else totals
-    total = (design.classes * sums - totals) / weight  # sum of all margins of all rows
+    sums = design.sums()
+    total = (design.classes * sums[1:] - sums.sum(axis=0)) / weight  # sum of all margins of all rows
+    unit = np.where(scale > 0.0, scale, 1.0)
     chosen = np.unique(np.linspace(0, design.rows - 1, FIRST_ROWS).astype(np.intp))
     for _ in range(ROUNDS):
-        program = _LinearProgram(design, scale, total)
-        for rows, targets in _rows_and_targets(design, chosen):
-            program.add(rows, targets)
-        direction = program.solve()
+        some = _rows_and_targets(design, chosen)
+        margins = [_margin_rows(rows / unit, targets, design.classes) for rows, targets in some]
+        direction = _least_direction(np.concatenate([*margins, (total / unit).reshape(1, -1)]), design)
         if direction is None:
             return None
+        direction /= unit
         margin = _margins(design, direction)
         bad = np.flatnonzero(margin < -2.0 * TOLERANCE)
         if not len(bad):
@@ -150,41 +151,30 @@ def _margins(design: Design, direction: Array) -> Array:
     return np.concatenate(design.over_blocks(work, design.size))
 
 
-class _LinearProgram:
-    """The direction of least L1 norm whose margins are nonnegative, and 1 on average over all rows."""
+def _margin_rows(rows: Array, targets: AnyArray, classes: int) -> Array:
+    """The margins of rows as linear functions of a direction, for every pair of their class and another class."""
+    found = [np.zeros((0, (classes - 1) * rows.shape[1]))]
+    for y, k in itertools.permutations(range(classes), 2):
+        mine = rows[targets == y] if targets.ndim == 1 else rows[targets[:, y] > 0.0]
+        block = np.zeros((len(mine), classes, rows.shape[1]))
+        block[:, y] = mine
+        block[:, k] = -mine
+        found.append(block[:, 1:].reshape(len(mine), found[0].shape[1]))
+    return np.concatenate(found)
 
-    def __init__(self, design: Design, scale: Array, total: Array) -> None:
-        self._few, self._size = design.classes - 1, design.size
-        self._scale = np.where(scale > 0.0, scale, 1.0)
-        self._cost = np.ones(self._size)
-        if design.intercept:
-            self._cost[-1] = 0.0
-        self._total = (total / self._scale).ravel()
-        self._margins: list[Array] = []
 
-    def add(self, rows: Array, targets: AnyArray) -> None:
-        """Add the margins of rows, for every pair of their class and another class."""
-        rows = rows / self._scale
-        for y in range(self._few + 1):
-            mine = rows[targets == y] if targets.ndim == 1 else rows[targets[:, y] > 0.0]
-            for k in range(self._few + 1):
-                if k == y or not len(mine):
-                    continue
-                block = np.zeros((len(mine), self._few, self._size))
-                if y:
-                    block[:, y - 1] += mine
-                if k:
-                    block[:, k - 1] -= mine
-                self._margins.append(block.reshape(len(mine), -1))
+def _least_direction(margins: Array, design: Design) -> Array | None:
+    """The direction of least L1 norm, (classes − 1, size), whose margins are nonnegative, and the last one 1.
 
-    def solve(self) -> Array | None:
-        """The direction, (classes − 1, size), or None if the constraints cannot be met."""
-        matrix = np.concatenate([*self._margins, self._total[None]])
-        bounds = np.zeros(len(matrix))
-        bounds[-1] = 1.0
-        cost = np.tile(self._cost, 2 * self._few)
-        found = scipy.optimize.linprog(cost, A_ub=-np.concatenate([matrix, -matrix], axis=1), b_ub=-bounds)
-        if not found.success:
-            return None
-        half = len(cost) // 2
-        return np.asarray((found.x[:half] - found.x[half:]).reshape(self._few, self._size) / self._scale)
+    None if there is none. Intercepts do not count in the norm.
+    """
+    cost = np.ones((design.classes - 1, design.size))
+    cost[:, design.width :] = 0.0
+    bounds = np.zeros(len(margins))
+    bounds[-1] = 1.0
+    costs = np.tile(cost.ravel(), 2)  # of the positive and the negative parts
+    found = scipy.optimize.linprog(costs, A_ub=-np.concatenate([margins, -margins], axis=1), b_ub=-bounds)
+    if not found.success:
+        return None
+    positive, negative = found.x.reshape(2, *cost.shape)
+    return np.asarray(positive - negative)

@@ -5,6 +5,8 @@ It models p(class | x) only, by coefficients that maximise its penalised likelih
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import astuple
 from numbers import Real
 from typing import Annotated, Any, Self
 
@@ -21,7 +23,7 @@ from likely.data.validation import read_table
 from likely.discriminative.design import MAX_FACTORED, Design, DesignProfile
 from likely.discriminative.linear_classifier import LinearClassifier
 from likely.discriminative.log_odds import log_odds_of
-from likely.discriminative.newton import NEWTON_COST, Minimum, Problem, half_bound, inverse, minimise
+from likely.discriminative.newton import NEWTON_COST, Minimum, Problem, affordable, half_bound, inverse, minimise
 from likely.discriminative.separation import check_separation
 from likely.discriminative.softmax_summary import Coefficient, Fitted, SoftmaxSummary, coefficient
 from likely.errors import (
@@ -131,6 +133,8 @@ class SoftmaxRegression(LinearClassifier):
 
     fit_: Annotated[Fitted, Shape()]
 
+    _saved = (*LinearClassifier._saved, "fit_")
+
     def __init__(
         self,
         penalty: float = 1.0,
@@ -209,10 +213,7 @@ class SoftmaxRegression(LinearClassifier):
             raise InputError("All columns are constant and fit_intercept=False: there are no coefficients to fit.")
         problem = Problem(design, sums, precision, self._local_penalty(design))
         found = minimise(problem, profile.total, self.tol, self.max_iter)
-        hessian = self._hessian(problem, found)
-        if not self.penalty and hessian is not None:
-            check_separation(problem, found, hessian, profile.names, profile.classes.tolist(), profile.total)
-        covariance = self._covariance(problem, hessian)
+        covariance = self._covariance(problem, found, profile)
         self._frame = remember_columns(self, profile.first if is_source(X) else X, targets)
         self.classes_, self.basis_ = profile.classes, basis
         self.odds_ = log_odds_of(design, len(profile.names), found.B, covariance)
@@ -242,18 +243,18 @@ class SoftmaxRegression(LinearClassifier):
         if self.penalty:
             with np.errstate(over="ignore"):
                 local = self.penalty / design.coordinates.unit / design.coordinates.unit
-                local = np.maximum(local, LEAST_PENALTY * design.squares())
+                local = np.maximum(local, LEAST_PENALTY * design.squares()[: design.width])
             penalty[: design.width] = np.minimum(local, LARGEST_PENALTY)
         return penalty
 
-    def _wants_errors(self, problem: Problem) -> bool:
-        """Whether standard errors are computed."""
-        fast = problem.design.rows * float(problem.parameters) ** 2 <= NEWTON_COST
-        return self.estimation == "bayes" or (fast if self.inference is None else bool(self.inference))
+    def _covariance(self, problem: Problem, found: Minimum, profile: DesignProfile) -> Array | None:
+        """The inverse Hessian at the minimum, where standard errors are computed and it exists.
 
-    def _hessian(self, problem: Problem, found: Minimum) -> Array | None:
-        """The Hessian at the minimum, where standard errors or the check for separation need it."""
-        wanted = self._wants_errors(problem)
+        Raises where classes are perfectly separated, which the Hessian shows.
+        """
+        required = self.estimation == "bayes" or bool(self.inference)
+        fast = affordable(problem, NEWTON_COST)
+        wanted = required or (fast and self.inference is None)
         if problem.parameters > MAX_FACTORED:
             if wanted:
                 raise InputError(
@@ -261,18 +262,17 @@ class SoftmaxRegression(LinearClassifier):
                     f"{MAX_FACTORED}. Set inference=False and estimation='map'."
                 )
             return None
-        return problem.hessian(found.B) if wanted or not self.penalty else None
-
-    def _covariance(self, problem: Problem, hessian: Array | None) -> Array | None:
-        """The inverse Hessian, where standard errors are computed and it exists."""
-        if hessian is None or not self._wants_errors(problem):
+        if self.penalty and not wanted:
             return None
+        hessian = problem.hessian(found.B)
+        if not self.penalty:
+            check_separation(problem, found, hessian, profile.names, profile.classes.tolist(), profile.total)
         try:
-            return inverse(hessian)
+            return inverse(hessian) if wanted else None
         except NotEstimableError:
-            if self.inference or self.estimation == "bayes":
+            if required:
                 raise
-            return None  # standard errors were not requested
+            return None
 
     @staticmethod
     def _warn(found: Minimum, design: Design, names: list[str]) -> None:
@@ -314,7 +314,7 @@ class SoftmaxRegression(LinearClassifier):
     def _centre(self, values: Array) -> Array:
         if self.reference is None:
             return super()._centre(values)
-        return np.asarray(values[self.classes_.tolist().index(self.reference)])
+        return np.asarray(values[self._reference])
 
     def summary(self, level: float = 0.95) -> SoftmaxSummary:
         """Summarize the fit: coefficients with standard errors, deviance and AIC.
@@ -346,38 +346,30 @@ class SoftmaxRegression(LinearClassifier):
         if not isinstance(level, Real) or not 0.0 < float(level) < 1.0:
             raise InputError(f"level={level!r} must lie between 0 and 1.")
         labels = self.classes_.tolist()
-        place = 0 if self.reference is None else labels.index(self.reference)
         return SoftmaxSummary(
             type(self).__name__,
             tuple(labels),
-            labels[place],
+            labels[self._reference],
             float(self.penalty),
-            self.fit_.rows,
-            self.fit_.weight,
-            self.fit_.parameters,
-            self.fit_.log_likelihood,
-            self.fit_.null_log_likelihood,
+            *astuple(self.fit_),
             level,
             self.n_iter_,
             self.converged_,
-            tuple(self._coefficient_table(place, level)),
+            tuple(self._coefficient_table(level)),
         )
 
-    def _coefficient_table(self, place: int, level: float) -> list[Coefficient]:
-        """Coefficients of all classes against one, the intercept first."""
-        names, labels = self._coefficient_names(), self.classes_.tolist()
-        linear, constant = self.odds_.in_user_units()
-        linear, constant = linear - linear[place], constant - constant[place]
-        errors = self.odds_.standard_errors(place)
+    def _coefficient_table(self, level: float) -> list[Coefficient]:
+        """Coefficients of all classes against the reference class, the intercept first."""
+        names, labels = [*self._coefficient_names(), "(intercept)"], self.classes_.tolist()
+        values, errors = self._against_reference()
+        order = [*range(len(names) - 1)]
+        if self.fit_intercept:
+            order.insert(0, len(names) - 1)
         quantile = float(scipy.special.ndtri(0.5 + 0.5 * level))
         found = []
-        for k in (k for k in range(len(labels)) if k != place):
-            columns = [*zip(names, linear[k].tolist(), strict=True)]
-            if self.fit_intercept:
-                columns.insert(0, ("(intercept)", float(constant[k])))
-            for j, (name, estimate) in enumerate(columns):
-                error = None if errors is None else float(errors[k, j - 1 if self.fit_intercept else j])
-                found.append(coefficient(labels[k], name, estimate, error, quantile))
+        for k, j in itertools.product(np.delete(np.arange(len(labels)), self._reference).tolist(), order):
+            error = None if errors is None else float(errors[k, j])
+            found.append(coefficient(labels[k], names[j], float(values[k, j]), error, quantile))
         return found
 
     def _coefficient_names(self) -> list[str]:
@@ -393,10 +385,10 @@ class SoftmaxRegression(LinearClassifier):
                 f"basis={self.basis!r} is a transformer, which a model file cannot hold. Transform the rows first, and "
                 "save a model of the features."
             )
-        return super()._content() | {"fit_": self.fit_}
+        return super()._content()
 
     def _restore(self, content: dict[str, Any]) -> Self:
-        self.fit_, self.basis_ = content["fit_"], None
+        self.basis_ = None
         return super()._restore(content)
 
     def _sizes(self) -> dict[str, Any]:

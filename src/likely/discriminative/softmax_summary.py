@@ -170,16 +170,16 @@ class SoftmaxSummary(RenderedResult):
         shown, more = limited(self.coefficients, SHOWN)
         labels, columns = short_names(c.label for c in shown), short_names(c.column for c in shown)
         rows = [
-            [label, column, f"{c.estimate:.6g}", *self._inference(c)]
+            [label, column, f"{c.estimate:.6g}"]
+            + (
+                []
+                if c.error is None
+                else [f"{c.error:.6g}", f"{c.z:.3f}", f"{c.p:.2g}", f"{c.low:.5g} to {c.high:.5g}"]
+            )
             for c, label, column in zip(shown, labels, columns, strict=True)
         ]
         header = ("class", "column", "estimate", "std error", "z", "p", f"{100 * self.level:g}% interval")
         return TextTable(header[: len(rows[0])] if rows else header, rows, left=2, more=more)
-
-    def _inference(self, c: Coefficient) -> list[str]:
-        if c.error is None:
-            return []
-        return [f"{c.error:.6g}", f"{c.z:.3f}", f"{c.p:.2g}", f"{c.low:.5g} to {c.high:.5g}"]
 
     def _note(self) -> str:
         if not self.coefficients or self.coefficients[0].error is None:

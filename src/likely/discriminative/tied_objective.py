@@ -24,7 +24,6 @@ from likely.families.gamma import Gamma
 from likely.families.gaussian.family import Gaussian
 from likely.families.log_normal import LogNormal
 from likely.families.point_mass import PointMass
-from likely.model.choices import UnlabeledWeight
 from likely.model.em import EMHistory, log_prior, with_fixed_priors, with_reference
 from likely.model.fit import Fit
 from likely.model.joint import JointModel
@@ -101,13 +100,10 @@ class _Coupling:
 class TiedObjective:
     """The rows, the generative model fitted to them, and what the coupled objective needs."""
 
-    specification: Specification
+    fit: Fit  # of the generative model
     working: Specification  # with data-dependent priors held fixed
-    statistics: JointStatistics
-    collected: JointStatistics  # the same, before missing values are replaced by their expectations
-    history: EMHistory | None
-    unlabeled: UnlabeledWeight | None
-    labels: list[Any]
+    statistics: JointStatistics  # those of the fit, in which expectations replace missing values
+    model: JointModel  # estimated from them
     features: Features
     tables: tuple[Table, ...]  # input of the generative model
     parts: tuple[Part, ...]  # input of the discriminative model; labeled rows come first
@@ -124,14 +120,15 @@ class TiedObjective:
     ) -> TiedObjective:
         """Fit the generative model to these rows and compute their features; those of `whole` if it is given."""
         batches = Batches.of((batch,))
-        wanted = with_linear_families(generative._specify(batches)) if whole is None else whole.specification
+        wanted = with_linear_families(generative._specify(batches)) if whole is None else whole.fit.specification
         fit = generative._fit_rows(wanted, batches)
-        specification, statistics = fit.specification, fit.specification.completed(fit.statistics)
+        statistics = fit.specification.completed(fit.statistics)
         if whole is not None:
             pairs = zip(statistics.blocks, whole.statistics.blocks, strict=True)
             statistics = replace(statistics, blocks=tuple(_with_categories(*pair) for pair in pairs))
         with trying():
-            features = Features.of(specification.estimate(statistics)[0])
+            model = fit.specification.estimate(statistics)[0]
+        features = Features.of(model)
         size, classes = len(features.names), statistics.counts.classes
         _check_supported(size, len(classes), len(batch.counts.classes))
         tables = [batch.table]
@@ -139,29 +136,23 @@ class TiedObjective:
         if batch.unlabeled is not None and fit.unlabeled is not None and fit.unlabeled.weight > 0.0:
             table, weights = batch.unlabeled.table, fit.unlabeled.weight * batch.unlabeled.row_weights
             tables.append(table)
-            parts.append(Part(features.table(table), np.zeros((table.rows, len(classes))), weights))
+            parts.append(Part(features.table(table), np.full((table.rows, len(classes)), 1.0 / len(classes)), weights))
         rows = sum(part.table.rows for part in parts)
         plain = Coordinates.plain(size)
         design = Design(GivenRows(tuple(parts)), rows, len(classes), size, True, None, plain, None)
-        totals, weight = design.totals()
-        sparse = parts[0].table.is_sparse  # sparse rows are not centred
-        design = replace(design, origin=np.zeros(size) if sparse else totals / weight)
-        working = with_fixed_priors(specification, statistics)
-        precision = class_precision(classes, None)
+        sparse, totals = parts[0].table.is_sparse, design.sums().sum(axis=0)  # sparse rows are not centred
+        design = replace(design, origin=np.zeros(size) if sparse else totals[:-1] / totals[-1])
         return cls(
-            specification,
-            working,
+            fit,
+            with_fixed_priors(fit.specification, statistics),
             statistics,
-            fit.statistics,
-            fit.history,
-            fit.unlabeled,
-            classes.tolist(),
+            model,
             features,
             tuple(tables),
             tuple(parts),
             design,
             design.gram(),
-            precision,
+            class_precision(classes, None),
             float(penalty),
             generative.max_iter,
             generative.tol,
@@ -183,14 +174,15 @@ class TiedObjective:
         labeled = self.design_of(self.parts[0])
         freedom = blend**4 / (blend**4 + (1.0 - blend) ** 4)  # σ² / (1 + σ²)
         ridge = freedom * self.penalty * np.append(np.ones(self.design.width), 0.0)
-        problem = Problem(labeled, labeled.sums(), self.precision, ridge)
+        problem = Problem(labeled, labeled.sums()[1:], self.precision, ridge)
         weights = self.parts[0].weights
         labeled_weight = float(labeled.rows) if weights is None else float(weights.sum())
         if blend == 1.0:
             found = minimise(problem, labeled_weight, 1e-12, 1000)
             if not self.penalty:
                 hessian = problem.hessian(found.B)
-                check_separation(problem, found, hessian, self.features.names, self.labels, labeled_weight)
+                labels = self.statistics.counts.classes.tolist()
+                check_separation(problem, found, hessian, self.features.names, labels, labeled_weight)
             return HybridSolution(found.B, self.statistics, found.path, found.converged)
         factor = 0.5 if len(self.precision) == 1 else 1.0  # scores of two classes are ± half their difference
         coupling = factor * labeled_weight / self.total * (1.0 - freedom) / freedom
@@ -198,11 +190,10 @@ class TiedObjective:
 
     def _generative_solution(self) -> HybridSolution:
         """The parameters of the generative model."""
-        with trying():
-            model = self.specification.estimate(self.statistics)[0]
-        path = (0.0,) if self.history is None else self.history.objective
-        converged = self.history is None or self.history.converged
-        return HybridSolution(self.coefficients(model), self.statistics, path, converged)
+        history = self.fit.history
+        path = (0.0,) if history is None else history.objective
+        converged = history is None or history.converged
+        return HybridSolution(self.coefficients(self.model), self.statistics, path, converged)
 
     def _maximise(self, coupling: _Coupling, start: HybridState | None) -> HybridSolution:
         """Generalised EM with Anderson acceleration, from the given iterate or from the generative model."""
@@ -251,21 +242,15 @@ class TiedObjective:
 
     def _initial_sums(self) -> Array:
         """The sums of the generative model: labeled rows in their classes, unlabeled rows by responsibility."""
-        with trying():
-            model = self.specification.estimate(self.statistics)[0]
         parts = [self.parts[0]]
         for table, part in zip(self.tables[1:], self.parts[1:], strict=True):
-            parts.append(replace(part, targets=model.joint_and_posterior(table)[1]))
-        return self._class_sums(parts)
+            parts.append(replace(part, targets=self.model.joint_and_posterior(table)[1]))
+        return self.design_of(*parts).sums()
 
     def _expected_sums(self, posterior: Sequence[Array]) -> Array:
         """Expected sums of the features in each class, by responsibility."""
-        return self._class_sums([replace(p, targets=r) for p, r in zip(self.parts, posterior, strict=True)])
-
-    def _class_sums(self, parts: Sequence[Part]) -> Array:
-        """Sums of the features in each class, (classes, size)."""
-        others = self.design_of(*parts).sums()
-        return np.vstack([self.gram[-1] - others.sum(axis=0), others])
+        parts = zip(self.parts, posterior, strict=True)
+        return self.design_of(*(replace(part, targets=targets) for part, targets in parts)).sums()
 
     def _state(self, sums: Array, coupling: _Coupling, difference: Array | None) -> HybridState:
         """The state of given sums of the features in each class, with B at its optimum; `difference` is its start."""
@@ -347,12 +332,11 @@ class TiedObjective:
 
     def set_generative(self, generative: Learner, found: HybridSolution, batch: Batch) -> None:
         """Set the fitted attributes of an estimator to the generative parameters."""
-        history, statistics = self.history, self.collected
+        fit = Fit(self.fit.specification, self.fit.statistics, history=self.fit.history, unlabeled=self.fit.unlabeled)
         if found.statistics is not self.statistics:
             history = EMHistory(found.path, found.path[-1], found.iterations, found.converged)
-            statistics = found.statistics
-        fit = Fit(self.specification, statistics, history=history, unlabeled=self.unlabeled)
-        generative._set_fit(batch, fit.with_statistics(statistics))
+            fit = replace(fit, statistics=found.statistics, history=history)
+        generative._set_fit(batch, fit.with_statistics(fit.statistics))
 
 
 def _check_supported(features: int, classes: int, in_labels: int) -> None:

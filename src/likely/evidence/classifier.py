@@ -28,15 +28,14 @@ from likely.estimators.model_options import plain_text
 from likely.estimators.posterior import Posterior
 from likely.evidence.declared import EvidenceColumns
 from likely.evidence.encoding import Encoding
-from likely.evidence.explanation import explained
+from likely.evidence.explanation import explained, similar_rows
 from likely.evidence.fitting import LearntWeights, fit_views, learn_weights, weighted_model
 from likely.evidence.model import EvidenceModel
 from likely.evidence.report import EvidenceSummary, summarise_evidence, weight_table
-from likely.evidence.rows import EncodedRows
-from likely.evidence.similar_rows import similar_rows
-from likely.evidence.training import DistinctRows, rows_at_a_time
+from likely.evidence.rows import DistinctRows, EncodedRows
+from likely.evidence.training import distinct_rows, encoded, proportional_sample, rows_at_a_time
 from likely.evidence.views import views_of
-from likely.evidence.weights import PooledWeights
+from likely.evidence.weights import PooledWeights, class_proportions
 from likely.families.estimation import Estimation
 from likely.model import persistence
 from likely.model.class_prior import PriorShift, estimate_prior
@@ -227,7 +226,7 @@ class EvidenceClassifier(Posterior):
         found = EvidenceColumns.of(self.families, batch)
         core = found.joint_density(batch.table)
         with progress("views of EvidenceClassifier") as step:
-            model, learnt = self._learnt(DistinctRows.of(batch, found.columns), found, step)
+            model, learnt = self._learnt(distinct_rows(batch, found.columns), found, step)
         core.fit(X, y, sample_weight)
         return self._become(batch, model, core, learnt.pooled, learnt.shares)
 
@@ -245,16 +244,16 @@ class EvidenceClassifier(Posterior):
         self, rows: DistinctRows, read: EvidenceColumns, step: Callable[[], None]
     ) -> tuple[EvidenceModel, LearntWeights]:
         """The model of these rows: structures and weights from a sample of them, counts of all."""
-        drawn, others = rows.sampled(int(self.max_rows))
+        drawn = proportional_sample(rows.codes, len(rows.classes), int(self.max_rows))
         sample = rows.take(drawn)
-        encoding = Encoding.of(sample.table, sample.weights, read.columns, read.texts)
-        training = sample.encoded(encoding)
+        encoding = Encoding.of(sample.rows, sample.weights, read.columns, read.texts)
+        training = encoded(sample, encoding)
         seed = int(seeded(self.random_state).randint(2**31))
         fitted = fit_views(views_of(self.views, int(self.n_trees), self.families), training, encoding, seed)
         step()
         learnt = learn_weights(fitted, training, step)
         model = weighted_model(fitted, learnt, encoding, training)
-        model = model.added(rows.take(others), step)
+        model = model.added(rows.take(np.delete(np.arange(len(rows)), drawn)), step)
         return replace(model, structure=_fingerprint(self, sample)), learnt
 
     def _fit_counts(self, batch: Batch, structure_of: EvidenceClassifier) -> Self:
@@ -268,7 +267,7 @@ class EvidenceClassifier(Posterior):
                 f"structure_of was fitted to other columns, {listed(model.encoding.names)}. X has "
                 f"{listed(batch.table.names)}."
             )
-        counted = model.counted(DistinctRows.of(batch, model.encoding.columns, model.classes))
+        counted = model.counted(distinct_rows(batch, model.encoding.columns, model.classes))
         core = structure_of.generative_
         core = core._with(core._fitted().counted(Batches.of([batch])))
         return self._become(batch, counted, core, structure_of.pooled_, structure_of._shares)
@@ -370,7 +369,7 @@ class EvidenceClassifier(Posterior):
         check_is_fitted(self)
         X, model, core, count = source_of(X), self.model_, copy.copy(self.generative_), 0
         for batch in Batches(X, y, sample_weight, self._read, type(self).__name__):
-            rows = DistinctRows.of(batch, model.encoding.columns, self.classes_)
+            rows = distinct_rows(batch, model.encoding.columns, self.classes_)
             model = getattr(model, verb)(replace(rows, positions=rows.positions + self._rows + count))
             count += batch.table.rows
         update = core.partial_fit if verb == "added" else core.forget
@@ -425,9 +424,9 @@ class EvidenceClassifier(Posterior):
         """
         check_is_fitted(self)
         batch = Batches(in_memory(X, y, sample_weight), y, sample_weight, self._read, type(self).__name__).first
-        rows = DistinctRows.of(batch, self.model_.encoding.columns, self.classes_)
-        drawn, _ = rows.sampled(int(self.max_rows))
-        training = rows.take(drawn).encoded(self.model_.encoding)
+        rows = distinct_rows(batch, self.model_.encoding.columns, self.classes_)
+        drawn = proportional_sample(rows.codes, len(rows.classes), int(self.max_rows))
+        training = encoded(rows.take(drawn), self.model_.encoding)
         absent = self.classes_[training.class_weights == 0.0]
         if len(absent):
             raise InputError(f"y has no row of the class {listed(absent.tolist())}. Weights need rows of all classes.")
@@ -452,7 +451,7 @@ class EvidenceClassifier(Posterior):
         """Class prior, an array of shape (n_classes,)."""
         check_is_fitted(self)
         if self._prior is None:
-            return self.model_.class_proportions
+            return class_proportions(self.model_.class_weights)
         counts = Counts(self.classes_, np.ones(len(self.classes_), dtype=np.int64), self.model_.class_weights)
         return estimate_prior(self._prior, counts, Estimation.BAYES)
 
@@ -506,19 +505,21 @@ class EvidenceClassifier(Posterior):
         """Encoded blocks of the rows of X, small enough for `numbers` numbers for each row, column and class."""
         check_is_fitted(self)
         for table in Tables(X, self._read):
-            for start, stop in self._blocks(table, numbers):
-                yield self.model_.encoding.encode(table.take(np.arange(start, stop)))
+            for _, _, rows in self._blocks(table, numbers):
+                yield rows
 
-    def _blocks(self, table: Table, numbers: int = 1) -> Iterator[tuple[int, int]]:
+    def _blocks(self, table: Table, numbers: int = 1) -> Iterator[tuple[int, int, EncodedRows]]:
+        """The first row of each block and the one after the last, and the block."""
         most = rows_at_a_time(numbers * len(self.model_.encoding.names) * len(self.classes_))
-        return ((start, min(start + most, table.rows)) for start in range(0, table.rows, most))
+        for start in range(0, table.rows, most):
+            stop = min(start + most, table.rows)
+            yield start, stop, self.model_.encoding.encode(table.take(np.arange(start, stop)))
 
     @single_threaded_blas()
     def _over_scores(self, rows: Table, work: Callable[[int, int, Array], None]) -> None:
         intercepts = self._intercepts[:, None]
-        for start, stop in self._blocks(rows):
-            encoded = self.model_.encoding.encode(rows.take(np.arange(start, stop)))
-            work(start, stop, self.model_.evidence(encoded) + intercepts)
+        for start, stop, block in self._blocks(rows):
+            work(start, stop, self.model_.evidence(block) + intercepts)
 
     @single_threaded_blas()
     def explain(self, X: TableLike, by: str = "column") -> Explanation:
@@ -560,8 +561,8 @@ class EvidenceClassifier(Posterior):
         (1, 3)
         """
         check_choice("by", by, ("column", "view", "column and view"))
-        with closed_after(self._encoded(X, 10)) as encoded:
-            parts = [explained(self.model_, rows, self._intercepts, by) for rows in encoded]
+        with closed_after(self._encoded(X, 10)) as blocks:
+            parts = [explained(self.model_, rows, self._intercepts, by) for rows in blocks]
         return concatenated(parts, frame_library(X))
 
     @single_threaded_blas()
@@ -702,7 +703,7 @@ def _fingerprint(estimator: EvidenceClassifier, sample: DistinctRows) -> str:
     """A digest of what determines the structures of a model: two models can be added if it is the same."""
     digest = hashlib.sha256()
     options = estimator.views if isinstance(estimator.views, str) else list(map(str, estimator.views))
-    digest.update(repr((options, estimator.n_trees, estimator.random_state, sample.table.names)).encode())
+    digest.update(repr((options, estimator.n_trees, estimator.random_state, sample.rows.names)).encode())
     if estimator.families:
         digest.update(plain_text(dict(estimator.families)).encode())
     digest.update(sample.keys.tobytes())

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, Self
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
 
 from likely.data.table import Table
-from likely.evidence.densities import DensityBlock, number_table
+from likely.evidence.densities import DensityBlock, number_table, summed
 from likely.evidence.encoding import Encoding
 from likely.evidence.rows import EncodedRows, TrainingRows
-from likely.evidence.view import FittedView, View
+from likely.evidence.view import PartsView, View
 from likely.families.categorical import Categorical
 from likely.families.gaussian.family import Gaussian
 from likely.families.gaussian.prior import NormalInverseWishart
 from likely.model.persistence import register
+from likely.model.specification import Specification
 from likely.numerics.shapes import Shape
+from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array, Index
 
 PRIOR_ROWS = 0.01  # of the mean
@@ -33,102 +35,67 @@ class ColumnsView(View):
         if len(encoding.numeric):
             scale = PRIOR_DEGREES / len(rows.classes) ** 2  # columns are standardised
             prior = NormalInverseWishart(0.0, PRIOR_ROWS, PRIOR_DEGREES, scale)
-            table = _numbers(rows.rows, encoding.numeric)
-            block = DensityBlock.of(rows, table, None, Gaussian("diagonal", prior=prior))
-            blocks.append(ColumnBlock(encoding.numeric, True, block))
+            table = number_table(rows.rows, encoding.numeric, rows.rows.numbers)
+            family = Gaussian("diagonal", prior=prior)
+            blocks.append(ColumnBlock(*summed(rows, table, None, family), encoding.numeric, True))
         sizes = np.array([len(words) for words in encoding.vocabularies], dtype=np.intp)
         for size in np.unique(sizes).tolist():  # one pseudo-observation in all, whatever the number of categories
             places = encoding.categorical[sizes == size]
-            family = Categorical(smoothing=1.0 / size)
-            blocks.append(
-                ColumnBlock(places, False, DensityBlock.of(rows, rows.rows.table, tuple(places.tolist()), family))
-            )
-        return FittedColumns(encoding.names, tuple(blocks)) if blocks else None
-
-
-@register
-@dataclass(frozen=True, slots=True, eq=False)
-class ColumnBlock:
-    """Columns of one family."""
-
-    places: Annotated[Index, Shape("places", ">=0", "distinct")]  # in the table
-    is_numeric: bool
-    density: Annotated[DensityBlock, Shape("classes")]
-
-    def table(self, rows: EncodedRows) -> Table:
-        return _numbers(rows, self.places) if self.is_numeric else rows.table
-
-    def values(self, rows: EncodedRows) -> AnyArray:
-        """Numbers, or codes of categories, (n, columns)."""
-        if self.is_numeric:
-            return rows.numbers
-        read = rows.table.codes(self.places.tolist(), self.density.conditionals.vocabularies)
-        return np.asarray(read(0, rows.table.rows))
-
-    def terms(self, rows: EncodedRows) -> Array:
-        return self.density.column_terms(self.values(rows))
-
-    def left_out(self, rows: TrainingRows) -> Array:
-        return self.density.left_out_columns(self.values(rows.rows), rows)
-
-    def updated(self, rows: TrainingRows, sign: float) -> Self:
-        return replace(self, density=self.density.updated(rows, self.table(rows.rows), sign))
-
-    def counted(self, rows: TrainingRows) -> Self:
-        return replace(self, density=self.density.counted(rows, self.table(rows.rows)))
-
-
-def _numbers(rows: EncodedRows, places: AnyArray) -> Table:
-    return number_table([rows.table.names[j] for j in places], rows.numbers)
+            found = summed(rows, rows.rows.table, tuple(places.tolist()), Categorical(smoothing=1.0 / size))
+            blocks.append(ColumnBlock(*found, places, False))
+        return FittedColumns(tuple(blocks)) if blocks else None
 
 
 @register
 @dataclass(frozen=True, eq=False)
-class FittedColumns(FittedView):
-    """Densities of single columns: one term for each column."""
+class ColumnBlock(DensityBlock):
+    """Columns of one family, which are independent: one term for each."""
 
-    columns: Annotated[tuple[str, ...], Shape("=names")]
-    blocks: tuple[Annotated[ColumnBlock, Shape("classes")], ...]
-
-    name = ColumnsView.name
+    specification: Specification
+    statistics: Annotated[JointStatistics, Shape("classes")]
+    places: Annotated[Index, Shape("places")]  # in the table
+    is_numeric: bool
 
     @property
     def term_columns(self) -> tuple[int | None, ...]:
-        return tuple(j for block in self.blocks for j in block.places.tolist())
+        return tuple(self.places.tolist())
 
-    @property
-    def term_names(self) -> tuple[str, ...]:
-        return tuple(self.columns[j] for block in self.blocks for j in block.places.tolist())
+    def table(self, rows: EncodedRows) -> Table:
+        return number_table(rows, self.places, rows.numbers) if self.is_numeric else rows.table
+
+    def _values(self, rows: EncodedRows) -> AnyArray:
+        """Numbers, or codes of categories, (n, columns)."""
+        if self.is_numeric:
+            return rows.numbers
+        read = rows.table.codes(self.places.tolist(), self.conditionals.vocabularies)
+        return np.asarray(read(0, rows.table.rows))
 
     def terms(self, rows: EncodedRows) -> Array:
-        return _stacked([block.terms(rows) for block in self.blocks])
+        return self._column_terms(self._values(rows))
+
+    def _column_terms(self, values: AnyArray) -> Array:
+        return np.ascontiguousarray(self.conditionals.column_log_densities(values).transpose(2, 1, 0))
 
     def left_out(self, rows: TrainingRows) -> Array:
-        return _stacked([block.left_out(rows) for block in self.blocks])
-
-    def updated(self, rows: TrainingRows, sign: float) -> Self:
-        return replace(self, blocks=tuple(block.updated(rows, sign) for block in self.blocks))
-
-    def counted(self, rows: TrainingRows) -> Self:
-        return replace(self, blocks=tuple(block.counted(rows) for block in self.blocks))
-
-    def __add__(self, other: Self) -> Self:
-        pairs = zip(self.blocks, other.blocks, strict=True)
-        return replace(self, blocks=tuple(replace(a, density=a.density + b.density) for a, b in pairs))
-
-    def _sizes(self) -> dict[str, Any]:
-        return {"numeric": tuple(j for block in self.blocks if block.is_numeric for j in block.places.tolist())}
-
-    def _valid(self) -> bool:
-        return len(self.blocks) > 0 and all(np.all(block.places < len(self.columns)) for block in self.blocks)
-
-    def contributions(self, rows: EncodedRows, weights: Array) -> Array:
-        terms = self.terms(rows)
-        found = np.zeros((len(rows), terms.shape[1], len(self.columns)))
-        for weight, j, term in zip(weights, self.term_columns, terms, strict=True):
-            found[:, :, j] += weight * term.T
+        values = self._values(rows.rows)
+        found = self._column_terms(values)
+        part = self.statistics.blocks[0]
+        mine = self.plan.family._held_out_terms(part, values, rows.codes, rows.held_out, False).T
+        own = rows.codes, np.arange(len(rows))
+        mine = np.where(np.isneginf(mine), found[:, *own], mine)  # a constant column is the same without the row
+        missing = np.isnan(values) if self.is_numeric else values < 0
+        found[:, *own] = np.where(missing.T, 0.0, mine)
         return found
 
 
-def _stacked(parts: list[Array]) -> Array:
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+@register
+@dataclass(frozen=True, eq=False)
+class FittedColumns(PartsView):
+    """Densities of single columns."""
+
+    parts: tuple[Annotated[ColumnBlock, Shape("classes")], ...]
+
+    name = ColumnsView.name
+
+    def _sizes(self) -> dict[str, Any]:
+        return {"numeric": tuple(j for part in self.parts if part.is_numeric for j in part.places.tolist())}

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from likely.choice.column_types import text_columns
-from likely.data.batches import Batch
+from likely.choice.column_types import column_profiles, text_columns
+from likely.data.batches import Batch, Batches
 from likely.data.table import Table
 from likely.errors import InputError, listed
 from likely.estimators.classifiers import GenerativeClassifier
 from likely.evidence.encoding import without_copies
-from likely.evidence.training import used_columns
 from likely.families.estimation import Estimation
 from likely.model.plans import column_index
 from likely.typing import AnyArray
@@ -38,7 +37,7 @@ class EvidenceColumns:
         aside = np.array([j for j, family in declared.items() if family is None], dtype=np.intp)
         given = np.array([j for j, family in declared.items() if family is not None], dtype=np.intp)
         texts = np.union1d(np.setdiff1d(text_columns(table, batch.weights), aside), given).astype(np.intp)
-        columns = without_copies(table, np.setdiff1d(used_columns(batch, texts), aside).tolist())
+        columns = without_copies(table, np.setdiff1d(_used_columns(batch, texts), aside).tolist())
         return cls(np.asarray(columns, dtype=np.intp), np.intersect1d(texts, columns), aside)
 
     def joint_density(self, table: Table) -> GenerativeClassifier:
@@ -74,3 +73,12 @@ def checked_families(families: Any) -> Mapping[Any, Any]:
                 "weight of the column. Drop it."
             )
     return families
+
+
+def _used_columns(batch: Batch, texts: AnyArray) -> list[int]:
+    """Columns of a table except identifiers in frames."""
+    table = batch.table
+    if table.is_sparse or not table.is_frame:
+        return list(range(table.width))
+    profiles = column_profiles(Batches.of([batch]), range(table.width))
+    return [j for j, profile in enumerate(profiles) if j in texts or not profile.is_identifier]

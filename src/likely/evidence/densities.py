@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from abc import abstractmethod
+from dataclasses import replace
 from functools import cached_property
-from typing import Annotated, Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -13,13 +13,13 @@ from likely.data.batches import Batch
 from likely.data.table import Table
 from likely.errors import trying
 from likely.evidence.encoding import FARTHEST
-from likely.evidence.rows import TrainingRows
+from likely.evidence.rows import EncodedRows, TrainingRows
+from likely.evidence.view import AdditiveTerms
 from likely.families.base import Conditionals, Family
 from likely.families.estimation import Estimation
-from likely.model.persistence import register
+from likely.model.joint import JointModel
 from likely.model.plans import Plan
 from likely.model.specification import Specification
-from likely.numerics.shapes import Shape
 from likely.statistics.counts import Counts
 from likely.statistics.joint import JointStatistics
 from likely.statistics.moments import Moments
@@ -28,80 +28,75 @@ from likely.typing import AnyArray, Array
 MAX_ITER, TOL = 50, 1e-4  # of EM for missing values
 
 
-@register
-@dataclass(frozen=True, eq=False)
-class DensityBlock:
-    """A family on a table made of encoded rows, and the statistics of the training rows."""
+class SummedRows(AdditiveTerms):
+    """Terms of a specification and the statistics of the training rows, as rows of a table made of encoded rows."""
 
-    specification: Specification  # of one block
-    statistics: Annotated[JointStatistics, Shape("classes")]
+    specification: Specification
+    statistics: JointStatistics
 
-    @classmethod
-    def of(cls, rows: TrainingRows, table: Table, columns: tuple[int, ...] | None, family: Family) -> Self:
-        """The block of all training rows, as rows of `table`."""
-        plan = Plan(columns, family)
-        names = tuple(table.names)
-        specification = Specification(names, (plan,), None, Estimation.BAYES, (), MAX_ITER, TOL)
-        return cls(specification, specification.summarise(batch_of(rows, table)))
+    @abstractmethod
+    def table(self, rows: EncodedRows) -> Table:
+        """The rows as the specification reads them."""
 
-    def updated(self, rows: TrainingRows, table: Table, sign: float) -> Self:
-        """The block with rows added (sign 1) or removed (sign −1); classes without rows stay."""
-        part = self.specification.summarise(batch_of(rows, table))
-        left = self.statistics + part if sign > 0.0 else self.statistics - part
-        return replace(self, statistics=left.align(rows.classes))
+    @property
+    @abstractmethod
+    def model(self) -> JointModel:
+        """The estimated densities."""
 
-    def counted(self, rows: TrainingRows, table: Table) -> Self:
-        """The block of these rows alone."""
-        return replace(self, statistics=self.specification.summarise(batch_of(rows, table)).align(rows.classes))
+    def left_out_evidence(self, table: Table, rows: TrainingRows) -> Array:
+        """Leave-one-out log p(x | class) of training rows, (classes, n)."""
+        total = np.zeros((len(rows.classes), len(rows)))
+        for plan, part in zip(self.specification.plans, self.statistics.blocks, strict=True):
+            total += self.specification.leave_one_out(plan, part)(table, rows.codes, rows.held_out)
+        return total
+
+    def counted(self, rows: TrainingRows) -> Self:
+        return self._with(self._sum(rows))
+
+    def removed(self, rows: TrainingRows) -> Self:
+        return self._with((self.statistics - self._sum(rows)).align(rows.classes))
 
     def __add__(self, other: Self) -> Self:
-        return replace(self, statistics=self.statistics + other.statistics)
+        return self._with(self.statistics + other.statistics)
+
+    def _sum(self, rows: TrainingRows) -> JointStatistics:
+        """The statistics of rows; classes without rows stay."""
+        return self.specification.summarise(batch_of(rows, self.table(rows.rows))).align(rows.classes)
+
+    def _with(self, statistics: JointStatistics) -> Self:
+        return cast(Self, replace(cast(Any, self), statistics=statistics))
+
+
+class DensityBlock(SummedRows):
+    """Terms of one block of columns with a family."""
+
+    @property
+    def plan(self) -> Plan:
+        return self.specification.plans[0]
+
+    @cached_property
+    def model(self) -> JointModel:
+        with trying():  # weights are learnt afterwards: EM need not converge
+            return self.specification.estimate(self.statistics)[0]
+
+    @property
+    def conditionals(self) -> Conditionals:
+        """The densities of the classes."""
+        return self.model.blocks[0].conditionals
 
     def _valid(self) -> bool:
         moments = [getattr(part, "available", part) for part in self.statistics.blocks]
         plans = self.specification.plans
         return len(plans) == len(moments) == 1 and plans[0].columns != () and all(map(_are_standardised, moments))
 
-    @property
-    def plan(self) -> Plan:
-        return self.specification.plans[0]
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.specification.columns(self.plan)
-
-    def with_family(self, family: Family) -> Self:
-        """The same rows with another family, whose statistics are a part of these."""
-        specification = replace(self.specification, plans=(replace(self.plan, family=family),))
-        part = family._project_statistics(self.statistics.blocks[0])
-        return replace(self, specification=specification, statistics=JointStatistics(self.statistics.counts, (part,)))
-
-    @cached_property
-    def conditionals(self) -> Conditionals:
-        """The densities of the classes."""
-        with trying():  # weights are learnt afterwards: EM need not converge
-            model, _ = self.specification.estimate(self.statistics)
-        return model.blocks[0].conditionals
-
-    def column_terms(self, values: AnyArray) -> Array:
-        """log p(x_j | class) of independent columns, (columns, classes, n)."""
-        return np.ascontiguousarray(self.conditionals.column_log_densities(values).transpose(2, 1, 0))
-
-    def left_out_columns(self, values: AnyArray, rows: TrainingRows) -> Array:
-        """Leave-one-out log p(x_j | class) of independent columns, (columns, classes, n)."""
-        found = self.column_terms(values)
-        part = self.statistics.blocks[0]
-        mine = self.plan.family._held_out_terms(part, values, rows.codes, rows.held_out, False).T
-        own = rows.codes, np.arange(len(rows))
-        mine = np.where(np.isneginf(mine), found[:, *own], mine)  # a constant column is the same without the row
-        found[:, *own] = np.where(missing(values).T, 0.0, mine)
-        return found
-
-    def left_out(self, table: Table, rows: TrainingRows) -> Array:
-        """Leave-one-out log p(x | class) of the whole block, (classes, n)."""
-        with trying():
-            evaluate = self.specification.leave_one_out(self.plan, self.statistics.blocks[0])
-            return evaluate(table, rows.codes, rows.held_out)
+def summed(
+    rows: TrainingRows, table: Table, columns: tuple[int, ...] | None, family: Family
+) -> tuple[Specification, JointStatistics]:
+    """The specification of a block of columns of a table, and the statistics of training rows as rows of it."""
+    plan = Plan(columns, family)
+    specification = Specification(tuple(table.names), (plan,), None, Estimation.BAYES, (), MAX_ITER, TOL)
+    return specification, specification.summarise(batch_of(rows, table))
 
 
 def _are_standardised(part: Any) -> bool:
@@ -112,19 +107,14 @@ def _are_standardised(part: Any) -> bool:
     return bool(np.all(np.abs(mean) <= FARTHEST) and np.all((squares > 0.0) == (squares * unit * unit > 0.0)))
 
 
-def missing(values: AnyArray) -> AnyArray:
-    """Which numbers are NaN, or which codes are negative."""
-    return np.isnan(values) if values.dtype.kind == "f" else values < 0
-
-
-def number_table(names: Sequence[str], numbers: Array) -> Table:
-    """A table of encoded numbers."""
-    return Table(list(names), array=np.ascontiguousarray(numbers))
+def number_table(rows: EncodedRows, columns: AnyArray, numbers: Array) -> Table:
+    """A table of encoded numbers of some columns."""
+    return Table([rows.table.names[j] for j in columns.tolist()], array=np.ascontiguousarray(numbers))
 
 
 def batch_of(rows: TrainingRows, table: Table) -> Batch:
     """Training rows as a batch of a table. Statistics count rows as well as weights, so merged rows are repeated."""
-    if rows.copies is None or np.all(rows.copies == 1):
+    if np.all(rows.copies == 1):
         return Batch(None, table, rows.counts, rows.codes, rows.weights)
     index = np.repeat(np.arange(len(rows)), rows.copies)
     codes, weights = rows.codes[index], (rows.weights / rows.copies)[index]

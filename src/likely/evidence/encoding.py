@@ -86,22 +86,22 @@ class Encoding:
     ) -> Self:
         """The encoding of some columns of training rows with positive weights; `texts` are those of text."""
         _check_numbers(table)
-        numeric, numbers, categorical, vocabularies = [], [], [], []
+        numbers: dict[int, NumberEncoding] = {}
+        vocabularies: dict[int, Vocabulary] = {}
         read, chosen = _reader(table), np.asarray(columns, dtype=np.intp)
         text = np.asarray(texts, dtype=np.intp)
         for j in np.setdiff1d(chosen, text).tolist():
             if table.kinds[j] == "number":
                 values = read(j)
                 if _is_numeric(values):
-                    numeric.append(j)
-                    numbers.append(NumberEncoding.of(values, weights))
+                    numbers[j] = NumberEncoding.of(values, weights)
                     continue
             words, varies = _frequent(table, j, weights)
             if varies:
-                categorical.append(j)
-                vocabularies.append(words)
-        places = (np.array(each, dtype=np.intp) for each in (numeric, categorical))
-        return cls(tuple(table.names), chosen, next(places), tuple(numbers), next(places), tuple(vocabularies), text)
+                vocabularies[j] = words
+        numeric, categorical = np.array([*numbers], dtype=np.intp), np.array([*vocabularies], dtype=np.intp)
+        encodings, words = tuple(numbers.values()), tuple(vocabularies.values())
+        return cls(tuple(table.names), chosen, numeric, encodings, categorical, words, text)
 
     @property
     def n_cells(self) -> AnyArray:

@@ -12,7 +12,15 @@ from likely.evidence.model import EvidenceModel, WeightedView
 from likely.evidence.rows import TrainingRows
 from likely.evidence.training import nested_folds, proportional_sample, tested_weights
 from likely.evidence.view import FittedView, View
-from likely.evidence.weights import EvidenceProblem, HeldOut, PooledWeights, Ranges, centre, choose
+from likely.evidence.weights import (
+    EvidenceProblem,
+    EvidenceRows,
+    PooledWeights,
+    Ranges,
+    centre,
+    choose,
+    class_proportions,
+)
 from likely.typing import AnyArray, Array
 
 MOST_NUMBERS = 40_000_000  # terms x classes x rows that weights are learnt from, at most
@@ -35,16 +43,11 @@ def fit_views(views: Sequence[View], rows: TrainingRows, encoding: Encoding, see
 
 def learn_weights(views: Sequence[FittedView], rows: TrainingRows, step: Callable[[], None]) -> LearntWeights:
     """The weights of views of these rows, learnt on their leave-one-out and held-out evidence."""
-    of_view = np.repeat(np.arange(len(views)), [len(view.term_names) for view in views])
+    of_view = np.repeat(np.arange(len(views)), [len(view.term_columns) for view in views])
     some = _some(rows, len(of_view))
     problem = _problem(views, rows.take(some), of_view, rows.class_weights)
     step()
-
-    def nested(held_out: AnyArray) -> tuple[EvidenceProblem, HeldOut]:
-        step()
-        return _nested(views, rows, held_out, of_view)
-
-    pooled = choose(problem, map(nested, nested_folds(rows)))
+    pooled = choose(problem, (_nested(views, rows, fold, of_view, step) for fold in nested_folds(rows)))
     return LearntWeights(pooled, Ranges.of(problem.terms), _shares(pooled.weights.w, problem))
 
 
@@ -55,17 +58,18 @@ def weighted_model(
     pooled, ranges = learnt.pooled.weights, learnt.ranges
     weighted, start = [], 0
     for view in views:
-        part = slice(start, start + len(view.term_names))
+        part = slice(start, start + len(view.term_columns))
         weighted.append(WeightedView(view, pooled.w[part], Ranges(ranges.low[part], ranges.high[part])))
         start = part.stop
-    model = EvidenceModel(rows.classes, encoding, tuple(weighted), pooled.b, rows.class_weights)
-    return replace(model, offsets=pooled.b - np.log(model.class_proportions))
+    offsets = pooled.b - np.log(class_proportions(rows.class_weights))
+    return EvidenceModel(rows.classes, encoding, tuple(weighted), offsets, rows.class_weights)
 
 
 def _nested(
-    views: Sequence[FittedView], rows: TrainingRows, held_out: AnyArray, of_view: AnyArray
-) -> tuple[EvidenceProblem, HeldOut]:
+    views: Sequence[FittedView], rows: TrainingRows, held_out: AnyArray, of_view: AnyArray, step: Callable[[], None]
+) -> tuple[EvidenceProblem, EvidenceRows]:
     """Evidence of all rows but those of a fold, and of rows of the fold, by views that have not seen it."""
+    step()
     fold, weights = rows.take(held_out), rows.weights.copy()
     weights[held_out] -= fold.held_out  # other copies of a row are other observations
     kept = np.flatnonzero(weights > 0.0)
@@ -74,7 +78,7 @@ def _nested(
     problem = _problem(reduced, left.take(_some(left, len(of_view))), of_view, left.class_weights)
     tested = replace(fold, weights=tested_weights(rows, held_out)).take(_some(fold, len(of_view)))
     terms = _stacked(tested, of_view, (view.terms(tested.rows) for view in reduced))
-    return problem, HeldOut(Ranges.of(problem.terms).clip(terms), tested.codes, tested.weights)
+    return problem, EvidenceRows(Ranges.of(problem.terms).clip(terms), tested.codes, tested.weights)
 
 
 def _stacked(rows: TrainingRows, of_view: AnyArray, parts: Iterable[Array]) -> Array:
@@ -91,7 +95,7 @@ def _problem(
 ) -> EvidenceProblem:
     """Leave-one-out evidence of training rows."""
     terms = _stacked(rows, of_view, (view.left_out(rows) for view in views))
-    return EvidenceProblem(centre(terms), of_view, rows.codes, rows.weights, class_weights)
+    return EvidenceProblem(centre(terms), rows.codes, rows.weights, of_view, class_weights)
 
 
 def _shares(weights: Array, problem: EvidenceProblem) -> Array:

@@ -26,8 +26,7 @@ class HistogramView(View):
         columns = np.flatnonzero(encoding.n_cells > 1)
         if not len(columns):
             return None
-        n_cells = encoding.n_cells[columns]
-        return FittedHistograms(encoding.names, columns, n_cells, _counts(rows, columns, n_cells))
+        return FittedHistograms(columns, encoding.n_cells[columns], np.zeros((0, 0, 0))).counted(rows)
 
 
 @register
@@ -35,7 +34,6 @@ class HistogramView(View):
 class FittedHistograms(CountsView):
     """Counts of the cells of each column; splits and class-free proportions of the trees are derived from them."""
 
-    columns: Annotated[tuple[str, ...], Shape("=names")]  # of the table
     places: Annotated[Index, Shape("=varying")]  # columns of the terms
     n_cells: Annotated[Index, Shape("=cells")]  # of each term
     counts: Annotated[Array, Shape("varying classes most", ">=0")]
@@ -45,10 +43,6 @@ class FittedHistograms(CountsView):
     @property
     def term_columns(self) -> tuple[int | None, ...]:
         return tuple(self.places.tolist())
-
-    @property
-    def term_names(self) -> tuple[str, ...]:
-        return tuple(self.columns[j] for j in self.places)
 
     @cached_property
     def _tree(self) -> HistogramTree:
@@ -74,29 +68,20 @@ class FittedHistograms(CountsView):
         return found
 
     def _count(self, rows: TrainingRows) -> Array:
-        return _counts(rows, self.places, self.n_cells)
+        """Weights of the classes in the cells of each column, (columns, classes, cells)."""
+        classes, most = len(rows.classes), int(self.n_cells.max())
+        found = np.empty((len(self.places), classes, most))
+        code = rows.codes.astype(np.intp) * (most + 1)
+        for i, (j, missing) in enumerate(zip(self.places.tolist(), self.n_cells.tolist(), strict=True)):
+            cell = rows.rows.cells[:, j].astype(np.intp)
+            cell[cell >= missing] = most
+            total = np.bincount(code + cell, rows.weights, minlength=classes * (most + 1))
+            found[i] = total.reshape(classes, most + 1)[:, :most]
+        return found
 
     def _sizes(self) -> dict[str, Any]:
         return {"most": int(self.n_cells.max(initial=0))}
 
-    def contributions(self, rows: EncodedRows, weights: Array) -> Array:
-        found = np.zeros((len(rows), self.counts.shape[1], len(self.columns)))
-        found[:, :, self.places] = (self.terms(rows) * weights[:, None, None]).transpose(2, 1, 0)
-        return found
-
     def _cells(self, rows: EncodedRows) -> AnyArray:
         """The cells of the columns of the terms, (terms, n)."""
         return rows.cells[:, self.places].T.astype(np.intp, order="C")
-
-
-def _counts(rows: TrainingRows, columns: Index, n_cells: AnyArray) -> Array:
-    """Weights of the classes in the cells of each column, (columns, classes, cells)."""
-    classes, most = len(rows.classes), int(n_cells.max())
-    found = np.empty((len(columns), classes, most))
-    code = rows.codes.astype(np.intp) * (most + 1)
-    for i, (j, missing) in enumerate(zip(columns.tolist(), n_cells.tolist(), strict=True)):
-        cell = rows.rows.cells[:, j].astype(np.intp)
-        cell[cell >= missing] = most
-        total = np.bincount(code + cell, rows.weights, minlength=classes * (most + 1))
-        found[i] = total.reshape(classes, most + 1)[:, :most]
-    return found

@@ -8,19 +8,20 @@ from typing import Annotated, Self
 
 import numpy as np
 
-from likely.data.row_blocks import evaluate
 from likely.data.table import Table
 from likely.errors import trying
-from likely.evidence.densities import DensityBlock, number_table
+from likely.evidence.densities import DensityBlock, number_table, summed
 from likely.evidence.encoding import Encoding
 from likely.evidence.rows import EncodedRows, TrainingRows
 from likely.evidence.view import FittedView, View
-from likely.families.base import Conditionals
+from likely.families.base import Family
 from likely.families.gaussian.family import Gaussian
 from likely.families.gaussian.prior import NormalInverseWishart
 from likely.model.persistence import register
+from likely.model.specification import Specification
 from likely.numerics.missingness import patterns
 from likely.numerics.shapes import Shape
+from likely.statistics.joint import JointStatistics
 from likely.typing import Array, Index
 
 PRIOR_ROWS = 0.01  # of the mean
@@ -43,9 +44,15 @@ class JointGaussianView(View):
     def fit(self, rows: TrainingRows, encoding: Encoding, seed: int) -> FittedJointGaussian | None:
         if not 1 < len(encoding.numeric) <= MOST_COLUMNS:
             return None
-        values = rows.rows.normal_scores if self.normal_scores else rows.rows.numbers
-        reader = NumberReader(encoding.names, encoding.numeric, self.normal_scores, _n_patterns(values) > MOST_PATTERNS)
-        return FittedJointGaussian(reader, DensityBlock.of(rows, reader.table(rows.rows), None, Gaussian()))
+        values = _numbers(rows.rows, self.normal_scores)
+        fills = _n_patterns(values) > MOST_PATTERNS
+        table = number_table(rows.rows, encoding.numeric, np.nan_to_num(values) if fills else values)
+        found = summed(rows, table, None, Gaussian())
+        return FittedJointGaussian(*found, encoding.numeric, self.normal_scores, fills)
+
+
+def _numbers(rows: EncodedRows, normal_scores: bool) -> Array:
+    return rows.normal_scores if normal_scores else rows.numbers
 
 
 def _n_patterns(values: Array) -> int:
@@ -55,45 +62,37 @@ def _n_patterns(values: Array) -> int:
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
-class NumberReader:
-    """Which numbers of encoded rows a view reads."""
-
-    columns: Annotated[tuple[str, ...], Shape("=names")]  # of the table
-    places: Annotated[Index, Shape("=numeric")]  # of the numeric columns among them
-    normal_scores: bool
-    fills: bool  # whether missing values are replaced by the mean, 0
-
-    def read(self, rows: EncodedRows) -> Array:
-        """Numbers, (n, numeric columns)."""
-        values = rows.normal_scores if self.normal_scores else rows.numbers
-        return np.nan_to_num(values) if self.fills else values
-
-    def table(self, rows: EncodedRows) -> Table:
-        return number_table([self.columns[j] for j in self.places], self.read(rows))
-
-
-@register
 @dataclass(frozen=True, eq=False)
-class FittedJointGaussian(FittedView):
+class FittedJointGaussian(DensityBlock, FittedView):
     """Two terms: a pooled covariance, and per-class covariances that are shrunk toward it."""
 
-    reader: Annotated[NumberReader, Shape("names numeric")]
-    density: Annotated[DensityBlock, Shape("classes")]
+    specification: Specification
+    statistics: Annotated[JointStatistics, Shape("classes")]
+    places: Annotated[Index, Shape("=numeric")]  # of the numeric columns in the table
+    normal_scores: bool
+    fills: bool  # whether missing values are replaced by the mean, 0
 
     term_names = ("pooled covariance", "per-class covariances")
     term_columns = (None, None)
 
     @property
     def name(self) -> str:
-        return JointGaussianView(self.reader.normal_scores).name
+        return JointGaussianView(self.normal_scores).name
+
+    def _values(self, rows: EncodedRows) -> Array:
+        """Numbers, (n, numeric columns)."""
+        values = _numbers(rows, self.normal_scores)
+        return np.nan_to_num(values) if self.fills else values
+
+    def table(self, rows: EncodedRows) -> Table:
+        return number_table(rows, self.places, self._values(rows))
 
     @cached_property
     def _models(self) -> tuple[DensityBlock, DensityBlock]:
-        """The blocks of both terms, with priors that follow from the pooled covariance."""
-        d = len(self.reader.places)
+        """The densities of both terms, with priors that follow from the pooled covariance."""
+        d = len(self.places)
         prior = NormalInverseWishart(0.0, PRIOR_ROWS, d + 2.0, RIDGE * (d + 2.0))
-        pooled = self.density.with_family(Gaussian(shared=True, prior=prior))
+        pooled = self._with_family(Gaussian(shared=True, prior=prior))
         with trying():
             moments = pooled.specification.completion(pooled.plan, pooled.statistics.blocks[0]).statistics
         unit = moments.coordinates.unit
@@ -101,46 +100,29 @@ class FittedJointGaussian(FittedView):
         degrees = 2.0 * d + 2.0
         scale = (covariance + PER_CLASS_RIDGE * np.eye(d)) * (degrees - d - 1.0)
         shrunk = NormalInverseWishart(0.0, PRIOR_ROWS, degrees, (scale + scale.T) / 2.0)
-        return pooled, self.density.with_family(Gaussian(prior=shrunk))
+        return pooled, self._with_family(Gaussian(prior=shrunk))
 
-    @cached_property
-    def _conditionals(self) -> tuple[Conditionals, ...]:
-        return tuple(model.conditionals for model in self._models)
+    def _with_family(self, family: Family) -> Self:
+        """The same rows with another family, whose statistics are a part of these."""
+        specification = replace(self.specification, plans=(replace(self.plan, family=family),))
+        part = family._project_statistics(self.statistics.blocks[0])
+        return replace(self, specification=specification, statistics=JointStatistics(self.statistics.counts, (part,)))
 
     def terms(self, rows: EncodedRows) -> Array:
-        table = self.reader.table(rows)
-        return np.stack([_evaluated(conditionals, table) for conditionals in self._conditionals])
+        table = self.table(rows)
+        return np.stack([each.model.evidence(table) for each in self._models])
 
     def left_out(self, rows: TrainingRows) -> Array:
-        table = self.reader.table(rows.rows)
-        return np.stack([model.left_out(table, rows) for model in self._models])
-
-    def updated(self, rows: TrainingRows, sign: float) -> Self:
-        return replace(self, density=self.density.updated(rows, self.reader.table(rows.rows), sign))
-
-    def counted(self, rows: TrainingRows) -> Self:
-        return replace(self, density=self.density.counted(rows, self.reader.table(rows.rows)))
-
-    def __add__(self, other: Self) -> Self:
-        return replace(self, density=self.density + other.density)
+        table = self.table(rows.rows)
+        with trying():
+            return np.stack([each.left_out_evidence(table, rows) for each in self._models])
 
     def _valid(self) -> bool:
-        return len(self.density.names) == len(self.reader.places)
+        return super()._valid() and len(self.specification.columns(self.plan)) == len(self.places)
 
     def contributions(self, rows: EncodedRows, weights: Array) -> Array:
-        values = self.reader.read(rows)
-        found = np.zeros((len(rows), self._conditionals[0].n_classes, len(self.reader.columns)))
-        for weight, conditionals in zip(weights, self._conditionals, strict=True):
-            found[:, :, self.reader.places] += weight * conditionals.explain(values)
+        values, (n, n_columns) = self._values(rows), rows.cells.shape
+        found = np.zeros((n, len(self.statistics.counts.classes), n_columns))
+        for weight, each in zip(weights, self._models, strict=True):
+            found[:, :, self.places] += weight * each.conditionals.explain(values)
         return found
-
-
-def _evaluated(conditionals: Conditionals, table: Table) -> Array:
-    """log p(x | class), (classes, n)."""
-    read, found = table.numbers(None, sparse=False), np.empty((conditionals.n_classes, table.rows))
-
-    def work(start: int, stop: int) -> None:
-        found[:, start:stop] = conditionals.log_density(read(start, stop))
-
-    evaluate(table, work, conditionals.width)
-    return found

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
+from operator import add
 from typing import Annotated, Any, Self
 
 import numpy as np
 
 from likely.errors import InputError, listed
 from likely.evidence.encoding import SHARED, Encoding
-from likely.evidence.rows import EncodedRows, TrainingRows
-from likely.evidence.training import DistinctRows
-from likely.evidence.view import FittedView
-from likely.evidence.weights import Ranges, centre, without_zeros
+from likely.evidence.rows import DistinctRows, EncodedRows, TrainingRows
+from likely.evidence.training import encoded_parts
+from likely.evidence.view import ROUNDING, FittedView
+from likely.evidence.weights import Ranges, centre
 from likely.model.persistence import register
 from likely.numerics.shapes import Shape
 from likely.typing import AnyArray, Array
-
-ROUNDING = 1e-9  # of the weight of a class, relative
 
 
 @register
@@ -38,7 +37,7 @@ class WeightedView:
         return np.asarray(np.tensordot(self.weights, self.ranges.clip(self.view.terms(rows)), axes=1))
 
     def _sizes(self) -> dict[str, Any]:
-        return {"terms": len(self.view.term_names)}
+        return {"terms": len(self.view.term_columns)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,26 +62,18 @@ class EvidenceModel:
     class_weights: Annotated[Array, Shape("classes", ">=0")]  # total weight of the training rows
     structure: str = ""  # a digest of what determines the structures of the views
 
-    @property
-    def class_proportions(self) -> Array:
-        """Of the training rows; a class without rows counts as half of the rarest one, or as half a row."""
-        totals = without_zeros(self.class_weights)
-        return np.asarray(totals / totals.sum())
-
     def evidence(self, rows: EncodedRows) -> Array:
         """The weighted evidence of all views, (classes, n)."""
-        total = np.zeros((len(self.classes), len(rows)))
-        for view in self.views:
-            total += view.scores(rows)
-        return total
+        nothing = np.zeros((len(self.classes), len(rows)))
+        return sum((view.scores(rows) for view in self.views), start=nothing)
 
     # Counts change in updates, and structures and weights stay.
 
     def added(self, rows: DistinctRows, step: Callable[[], object] = lambda: None) -> Self:
         """The model of these rows too; `step` is called after each part of them."""
         model = self
-        for part in rows.parts():
-            model = model._updated(part.encoded(self.encoding), 1.0)
+        for part in encoded_parts(rows, self.encoding):
+            model += model._counted(part)
             step()
         return model
 
@@ -90,25 +81,21 @@ class EvidenceModel:
         """The model without these rows."""
         _check_remaining(self, rows)
         model = self
-        for part in rows.parts():
-            model = model._updated(part.encoded(self.encoding), -1.0)
+        for part in encoded_parts(rows, self.encoding):
+            views = (each.view.removed(part) for each in model.views)
+            model = model._with(views, model.class_weights - part.class_weights)
         return model
-
-    def _updated(self, rows: TrainingRows, sign: float) -> Self:
-        views = tuple(replace(each, view=each.view.updated(rows, sign)) for each in self.views)
-        return replace(self, views=views, class_weights=self.class_weights + sign * rows.class_weights)
 
     def counted(self, rows: DistinctRows) -> Self:
         """The model with the same structures and weights, and the counts of these rows alone."""
-        first, *others = rows.parts()
-        part = first.encoded(self.encoding)
-        views = tuple(replace(each, view=each.view.counted(part)) for each in self.views)
-        model = replace(self, views=views, class_weights=part.class_weights)
-        return reduce(lambda found, each: found + self.counted(each), others, model)
+        return reduce(add, map(self._counted, encoded_parts(rows, self.encoding)))
+
+    def _counted(self, rows: TrainingRows) -> Self:
+        return self._with((each.view.counted(rows) for each in self.views), rows.class_weights)
 
     def renumbered(self, first: int) -> Self:
         """The model with `first` added to the positions of its training rows."""
-        return replace(self, views=tuple(replace(each, view=each.view.renumbered(first)) for each in self.views))
+        return self._with((each.view.renumbered(first) for each in self.views), self.class_weights)
 
     def __add__(self, other: Self) -> Self:
         if self.structure != other.structure:
@@ -116,16 +103,21 @@ class EvidenceModel:
                 "Models with different structures (cells, ranks, trees) cannot be added. Fit one of them with those of "
                 "the other: EvidenceClassifier().fit(X, y, structure_of=first)."
             )
-        pairs = zip(self.views, other.views, strict=True)
-        views = tuple(replace(a, view=a.view + b.view) for a, b in pairs)
-        return replace(self, views=views, class_weights=self.class_weights + other.class_weights)
+        views = (a.view + b.view for a, b in zip(self.views, other.views, strict=True))
+        return self._with(views, self.class_weights + other.class_weights)
+
+    def _with(self, views: Iterable[FittedView], class_weights: Array) -> Self:
+        """The same weights of other views."""
+        pairs = zip(self.views, views, strict=True)
+        return replace(self, views=tuple(replace(a, view=b) for a, b in pairs), class_weights=class_weights)
 
     def _sizes(self) -> dict[str, Any]:
         return {"terms": sum(len(each.weights) for each in self.views)}
 
     def _valid(self) -> bool:
-        texts = (set(each.view.term_columns) for each in self.views if each.view.name == "text")
-        return bool(self.class_weights.any()) and all(each <= set(self.encoding.texts.tolist()) for each in texts)
+        columns, texts = {None, *np.flatnonzero(self.encoding.used).tolist()}, set(self.encoding.texts.tolist())
+        known = (set(each.view.term_columns) <= (texts if each.view.name == "text" else columns) for each in self.views)
+        return bool(self.class_weights.any()) and all(known)
 
     def contributions(self, rows: EncodedRows) -> Iterator[Contributions]:
         """The contributions of each view that has any weight."""
@@ -140,8 +132,7 @@ class EvidenceModel:
 
 def _check_remaining(model: EvidenceModel, rows: DistinctRows) -> None:
     """Raise if the remaining weight of a class would be negative or zero."""
-    before = model.class_weights
-    removed = np.bincount(rows.codes, rows.weights, minlength=len(before))
+    before, removed = model.class_weights, rows.class_weights
     left = before - removed
     if np.any(left < -ROUNDING * before):
         raise InputError(

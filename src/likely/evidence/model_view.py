@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Self
+from typing import Annotated
 
 import numpy as np
 from sklearn.base import clone
 
 from likely.data.batches import Batches
+from likely.data.table import Table
 from likely.errors import InputError
 from likely.estimators.generative import JointDensity
-from likely.evidence.densities import batch_of
+from likely.evidence.densities import SummedRows, batch_of
 from likely.evidence.encoding import Encoding
 from likely.evidence.rows import EncodedRows, TrainingRows
 from likely.evidence.view import FittedView, View
-from likely.model.fit import Fit
 from likely.model.joint import JointModel
 from likely.model.persistence import register
+from likely.model.specification import Specification
 from likely.numerics.shapes import Shape
+from likely.statistics.joint import JointStatistics
 from likely.typing import Array
 
-register(Fit)
 LEAST = -1e4  # evidence relative to the most probable class: impossible classes count as this improbable
 
 
@@ -45,16 +46,19 @@ class ModelView(View):
             raise InputError(
                 f"views: {model!r} is fitted by EM over the rows, and has no leave-one-out evidence. Leave it out."
             )
-        return FittedModelView(self.name, fit.with_statistics(fit.statistics.align(rows.classes)))
+        return FittedModelView(
+            fit.specification, fit.specification.with_declared(fit.statistics.align(rows.classes)), self.name
+        )
 
 
 @register
 @dataclass(frozen=True, eq=False)
-class FittedModelView(FittedView):
+class FittedModelView(SummedRows, FittedView):
     """One term: log p(x | class) of a model."""
 
+    specification: Annotated[Specification, Shape("names")]
+    statistics: Annotated[JointStatistics, Shape("classes")]
     title: str
-    fit: Annotated[Fit, Shape("names classes")]
 
     term_names = ("log-density",)
     term_columns = (None,)
@@ -63,35 +67,22 @@ class FittedModelView(FittedView):
     def name(self) -> str:
         return self.title
 
+    def table(self, rows: EncodedRows) -> Table:
+        return rows.table
+
     @cached_property
-    def _model(self) -> JointModel:
-        model, _ = self.fit.specification.estimate(self.fit.statistics)
+    def model(self) -> JointModel:
+        model, _ = self.specification.estimate(self.statistics)
         return model.with_log_prior(np.zeros(len(model.classes)))
 
     def terms(self, rows: EncodedRows) -> Array:
-        return _finite(self._model.evidence(rows.table))[None]
+        return _finite(self.model.evidence(rows.table))[None]
 
     def left_out(self, rows: TrainingRows) -> Array:
-        specification, table = self.fit.specification, rows.rows.table
-        total = np.zeros((len(rows.classes), len(rows)))
-        for plan, part in zip(specification.plans, self.fit.statistics.blocks, strict=True):
-            total += specification.leave_one_out(plan, part)(table, rows.codes, rows.held_out)
-        return _finite(total)[None]
-
-    def updated(self, rows: TrainingRows, sign: float) -> Self:
-        part, before = self.fit.specification.summarise(batch_of(rows, rows.rows.table)), self.fit.statistics
-        after = before + part if sign > 0.0 else before - part
-        return replace(self, fit=replace(self.fit, statistics=after.align(rows.classes)))
-
-    def counted(self, rows: TrainingRows) -> Self:
-        part = self.fit.specification.summarise(batch_of(rows, rows.rows.table)).align(rows.classes)
-        return replace(self, fit=replace(self.fit, statistics=part))
-
-    def __add__(self, other: Self) -> Self:
-        return replace(self, fit=replace(self.fit, statistics=self.fit.statistics + other.fit.statistics))
+        return _finite(self.left_out_evidence(rows.rows.table, rows))[None]
 
     def contributions(self, rows: EncodedRows, weights: Array) -> Array:
-        found = self._model.explain(rows.table)
+        found = self.model.explain(rows.table)
         evidence = found.evidence + (found.offset / found.evidence.shape[2])[:, :, None]
         total = evidence.sum(axis=2)
         with np.errstate(invalid="ignore"):

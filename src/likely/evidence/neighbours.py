@@ -14,9 +14,9 @@ from likely.data.row_hash import scrambled
 from likely.evidence.coordinates import Coordinates
 from likely.evidence.encoding import SHARED, Encoding
 from likely.evidence.nearest import Pairs, nearest, search_matrix
-from likely.evidence.reference_rows import ROUNDING, ReferenceRows
+from likely.evidence.reference_rows import ReferenceRows
 from likely.evidence.rows import EncodedRows, TrainingRows
-from likely.evidence.view import FittedView, View
+from likely.evidence.view import ROUNDING, FittedView, View
 from likely.model.persistence import register
 from likely.numerics.shapes import Shape
 from likely.numerics.threads import run
@@ -100,16 +100,6 @@ class FittedNeighbours(FittedView):
     def term_columns(self) -> tuple[int | None, ...]:
         return (None,) * len(self.systems)
 
-    @property
-    def codes(self) -> Codes:
-        """Classes of the reference rows."""
-        return self.references.codes
-
-    @property
-    def positions(self) -> AnyArray:
-        """Positions of the reference rows in the training table."""
-        return self.references.positions
-
     def terms(self, rows: EncodedRows) -> Array:
         return self._evaluated(rows, None)
 
@@ -119,14 +109,11 @@ class FittedNeighbours(FittedView):
 
     def without(self, held_out: TrainingRows, remaining: TrainingRows) -> FittedNeighbours:
         """Without the reference rows among `held_out`; β and s, which depend on classes, are chosen again."""
-        view = self.updated(held_out, -1.0)
+        view = self.removed(held_out)
         return replace(view, kernels=tuple(run(range(len(self.systems)), view._tuned, most=2)))
 
-    def updated(self, rows: TrainingRows, sign: float) -> Self:
-        ranks = self._ranks(rows)
-        if sign > 0:
-            return replace(self, references=self.references.added(rows, ranks, self.systems))
-        return replace(self, references=self.references.removed(rows, ranks))
+    def removed(self, rows: TrainingRows) -> Self:
+        return replace(self, references=self.references.removed(rows, self._ranks(rows)))
 
     def counted(self, rows: TrainingRows) -> Self:
         references = self.references
@@ -242,11 +229,10 @@ class FittedNeighbours(FittedView):
     def _with_bandwidth(self, term: int) -> Kernel:
         """The median squared distance of the 8th nearest row; where it is 0, the median of those that are not."""
         found = np.concatenate([np.zeros(0), *(pairs.distance_of(8) for _, pairs, _ in self._reference_pairs(term))])
-        median = float(np.median(found)) if len(found) else 0.0
-        if median == 0.0:
-            found = found[found > 0.0]
-            median = float(np.median(found)) if len(found) else 1.0
-        return replace(self.kernels[term], bandwidth=median)
+        for distances in (found, found[found > 0.0]):
+            if len(distances) and np.median(distances) > 0.0:
+                return Kernel(float(np.median(distances)))
+        return Kernel()
 
     def _tuned(self, term: int) -> Kernel:
         """The kernel with the least leave-one-out log-loss over the reference rows."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Self
 
@@ -48,10 +48,8 @@ def merged_cells(rows: TrainingRows, encoding: Encoding) -> AnyArray:
     Neighbouring cells of a number are merged into bins of about equal weight, and the least frequent categories into
     one.
     """
-    sizes = encoding.n_cells
-    bins = np.full((len(sizes), CELLS + 1), -1, dtype=np.int8)
-    for j in np.flatnonzero(sizes).tolist():
-        bins[j, : sizes[j]] = np.minimum(np.arange(sizes[j]), BINS - 1)
+    sizes, cells = encoding.n_cells, np.arange(CELLS + 1)
+    bins = np.where(cells < sizes[:, None], np.minimum(cells, BINS - 1), -1).astype(np.int8)
     for j in encoding.numeric[sizes[encoding.numeric] > BINS].tolist():
         weight = np.bincount(rows.rows.cells[:, j], rows.weights, minlength=CELLS + 1)
         bins[j, : sizes[j]] = _even_bins(weight[: sizes[j]].tolist())
@@ -112,8 +110,7 @@ class FittedPairs(CountsView):
 
     @classmethod
     def of(cls, rows: TrainingRows, names: tuple[str, ...], bins: AnyArray, columns: Index) -> Self:
-        empty = cls(names, bins, columns, np.zeros((0, 0, 0)))
-        return replace(empty, counts=empty._count(rows))
+        return cls(names, bins, columns, np.zeros((0, 0, 0))).counted(rows)
 
     @cached_property
     def _offsets(self) -> Index:
@@ -150,7 +147,7 @@ class FittedPairs(CountsView):
         """
         columns = informative_columns(remaining, self.bins, self.column_names, len(self.columns))
         if np.isin(columns, self.columns).all():
-            return self.updated(held_out, -1.0)
+            return self.removed(held_out)
         return FittedPairs.of(remaining, self.column_names, self.bins, columns)
 
     def _sizes(self) -> dict[str, Any]:

@@ -11,13 +11,14 @@ import numpy.typing as npt
 from likely.errors import InputError, listed
 from likely.evidence.coordinates import Coordinates
 from likely.evidence.rows import TrainingRows
+from likely.evidence.training import smallest_of_classes
+from likely.evidence.view import ROUNDING
 from likely.model.persistence import register
 from likely.numerics.shapes import Shape
 from likely.typing import AnyArray, Array, Codes
 
 FEWEST = 20  # rows of a class
 EVERY = np.iinfo(np.uint64).max
-ROUNDING = 1e-9  # of weights
 
 
 @register
@@ -84,12 +85,8 @@ class ReferenceRows:
         place = np.searchsorted(self.ranks, ranks).clip(0, len(self) - 1)
         return np.where(self.ranks[place] == ranks, place, -1)
 
-    def added(self, rows: TrainingRows, ranks: AnyArray, systems: tuple[Coordinates, ...]) -> Self:
-        """With more rows; the weights of equal rows add up."""
-        return self.merged(self.sample(rows, ranks, systems, self.quotas, self.limits))
-
     def merged(self, other: Self) -> Self:
-        """The sample of the rows of both; positions of equal rows are those of the first."""
+        """The sample of the rows of both; weights of equal rows add up, and positions are those of the first."""
         ranks, first, place = np.unique(
             np.concatenate([self.ranks, other.ranks]), return_index=True, return_inverse=True
         )
@@ -98,17 +95,17 @@ class ReferenceRows:
         limits = np.minimum(self.limits, other.limits)
         admitted = np.flatnonzero(ranks <= limits[codes])
         order, limits = _smallest(codes[admitted], ranks[admitted], self.quotas, limits)
-        kept = admitted[order]
-        return replace(
+        both = replace(
             self,
-            points=tuple(np.concatenate(pair)[first[kept]] for pair in zip(self.points, other.points, strict=True)),
-            codes=codes[kept],
-            weights=weights[kept].astype(np.float64),
-            ranks=ranks[kept],
-            positions=np.concatenate([self.positions, other.positions])[first[kept]],
+            points=tuple(np.concatenate(pair)[first] for pair in zip(self.points, other.points, strict=True)),
+            codes=codes,
+            weights=weights.astype(np.float64),
+            ranks=ranks,
+            positions=np.concatenate([self.positions, other.positions])[first],
             class_weights=self.class_weights + other.class_weights,
             limits=limits,
         )
+        return both._take(admitted[order])
 
     def removed(self, rows: TrainingRows, ranks: AnyArray) -> Self:
         """Without some rows, or some of their weight."""
@@ -125,25 +122,24 @@ class ReferenceRows:
             )
         totals = self.class_weights - rows.class_weights
         totals[totals < ROUNDING * self.class_weights] = 0.0
-        kept = weights > ROUNDING * self.weights
+        left = replace(self, weights=weights, class_weights=totals)
+        return left._take(np.flatnonzero(weights > ROUNDING * self.weights))
+
+    def _take(self, rows: AnyArray) -> Self:
+        """Some of the reference rows."""
         return replace(
             self,
-            points=tuple(points[kept] for points in self.points),
-            codes=self.codes[kept],
-            weights=weights[kept],
-            ranks=self.ranks[kept],
-            positions=self.positions[kept],
-            class_weights=totals,
+            points=tuple(points[rows] for points in self.points),
+            codes=self.codes[rows],
+            weights=self.weights[rows],
+            ranks=self.ranks[rows],
+            positions=self.positions[rows],
         )
 
 
 def _smallest(codes: Codes, ranks: AnyArray, quotas: AnyArray, limits: AnyArray) -> tuple[AnyArray, AnyArray]:
     """The rows with the smallest ranks of each class, up to its quota, by rank; and the limits of the classes."""
-    order = np.lexsort((ranks, codes))
-    counts = np.bincount(codes, minlength=len(quotas))
-    before = np.cumsum(counts) - counts
-    kept = order[np.arange(len(order)) - before[codes[order]] < quotas[codes[order]]]
-    full = np.flatnonzero(counts > quotas)
-    limits = limits.copy()
-    limits[full] = ranks[order[before[full] + quotas[full] - 1]]
-    return kept[np.argsort(ranks[kept])], limits
+    kept = smallest_of_classes(codes, ranks, quotas)
+    largest = np.zeros_like(limits)
+    np.maximum.at(largest, codes[kept], ranks[kept])
+    return kept, np.where(np.bincount(codes, minlength=len(quotas)) > quotas, largest, limits)

@@ -20,16 +20,12 @@ MOST_OF_IT = 0.8  # share of the evidence of the views that a summary names firs
 def weight_table(model: EvidenceModel, shares: Array) -> Any:
     """The weight of each term of each view, and its share of the evidence; terms of several columns have no column."""
     names = model.encoding.names
-    terms = [
-        (each.view.name, None if j is None else names[j], term)
-        for each in model.views
-        for term, j in zip(each.view.term_names, each.view.term_columns, strict=True)
-    ]
+    terms = [(each, i, j) for each in model.views for i, j in enumerate(each.view.term_columns)]
     data = {
-        "view": [view for view, _, _ in terms],
-        "column": [column for _, column, _ in terms],
-        "term": [term for _, _, term in terms],
-        "weight": [float(weight) for each in model.views for weight in each.weights],
+        "view": [each.view.name for each, _, _ in terms],
+        "column": [None if j is None else names[j] for _, _, j in terms],
+        "term": [each.view.term_names[i] if j is None else names[j] for each, i, j in terms],
+        "weight": [float(each.weights[i]) for each, i, _ in terms],
         "share": shares.tolist(),
     }
     return to_frame(data, None)
@@ -86,7 +82,9 @@ class EvidenceSummary(RenderedResult):
         return to_frame({"view": list(self.views), "terms": list(self.n_terms), "share": list(self.shares)}, None)
 
     def _parts(self) -> list[str | TextTable]:
-        rows = [[name, str(n), f"{share:.0%}"] for name, n, share in zip(*self._by_view(), strict=True)]
+        rows = [
+            [name, str(n), f"{share:.0%}"] for name, n, share in zip(self.views, self.n_terms, self.shares, strict=True)
+        ]
         columns, more = limited(sorted(self.column_shares.items(), key=lambda item: -item[1]), SHOWN)
         classes, others = limited(list(zip(self.classes, self.class_weights, self.class_prior, strict=True)), SHOWN)
         names = short_names([label for label, _, _ in classes])
@@ -103,19 +101,12 @@ class EvidenceSummary(RenderedResult):
             parts.append(TextTable(["column", "share"], shown, title, more=more))
         return [*parts, TextTable(["class", "rows", "prior"], class_rows, more=others)]
 
-    def _by_view(self) -> tuple[tuple[str, ...], tuple[int, ...], tuple[float, ...]]:
-        return self.views, self.n_terms, self.shares
-
     def _sentence(self) -> str:
         """The views with the largest shares, and the held-out log-loss compared with the class proportions."""
         if not sum(self.shares):
             return "No view has any weight: the probabilities are the class prior."
-        reached, leading = 0.0, []
-        for name, share in zip(self.views, self.shares, strict=True):
-            if reached >= MOST_OF_IT:
-                break
-            leading.append(name)
-            reached += share
+        n = int(np.searchsorted(np.cumsum(self.shares), MOST_OF_IT)) + 1
+        leading, reached = self.views[:n], sum(self.shares[:n])
         text = f"{reached:.0%} of the evidence comes from {'the view' if len(leading) == 1 else 'the views'} "
         text += f"{listed(leading)}."
         if np.isnan(self.log_loss):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -28,17 +29,23 @@ class EncodedRows:
         return EncodedRows(self.table.take(rows), self.cells[rows], self.numbers[rows], self.normal_scores[rows])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TrainingRows:
-    """Distinct encoded rows with their classes and weights, in the order of their keys."""
+Rows = TypeVar("Rows", Table, EncodedRows)
 
-    rows: EncodedRows
+
+@dataclass(frozen=True, eq=False)
+class LabeledRows(Generic[Rows]):
+    """Distinct rows with their classes and weights, in the order of their keys.
+
+    Equal rows of one class are merged, and their weights added.
+    """
+
+    rows: Rows
     classes: AnyArray
     codes: Codes
-    weights: Array  # positive; equal rows of one class are merged, and their weights added
+    weights: Array  # positive
     keys: AnyArray  # uint64, pseudo-random numbers by the content of a row and its class
     positions: AnyArray  # of the first of the merged rows in X
-    copies: AnyArray | None = None  # the number of rows that were merged; None is 1 of each
+    copies: AnyArray  # the number of merged rows
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -57,14 +64,18 @@ class TrainingRows:
     def counts(self) -> Counts:
         return Counts.of(self.classes, self.codes, self.weights)
 
-    def take(self, rows: AnyArray) -> TrainingRows:
+    def take(self, rows: AnyArray) -> LabeledRows[Rows]:
         """Some of the rows; all classes are kept."""
-        return TrainingRows(
+        return LabeledRows(
             self.rows.take(rows),
             self.classes,
             self.codes[rows],
             self.weights[rows],
             self.keys[rows],
             self.positions[rows],
-            None if self.copies is None else self.copies[rows],
+            self.copies[rows],
         )
+
+
+DistinctRows = LabeledRows[Table]
+TrainingRows = LabeledRows[EncodedRows]

@@ -14,7 +14,7 @@ from likely.data.table import Table
 from likely.errors import InputError
 from likely.evidence.encoding import Encoding
 from likely.evidence.rows import EncodedRows, TrainingRows
-from likely.evidence.view import FittedView, View
+from likely.evidence.view import AdditiveTerms, PartsView, View
 from likely.families.text.family import Text
 from likely.families.text.term_models import unobserved
 from likely.model.persistence import register
@@ -39,7 +39,7 @@ class TextView(View):
         given = {column_index(name, names): family for name, family in self.families.items() if family is not None}
         found = (TextColumn.fitted(rows, j, given.get(j, Text())) for j in encoding.texts.tolist())
         columns = tuple(column for column in found if column.fit.vocabulary.size)
-        return FittedText(encoding.names, columns) if columns else None
+        return FittedText(columns) if columns else None
 
 
 def documents_of(table: Table, j: int) -> Documents:
@@ -50,14 +50,18 @@ def documents_of(table: Table, j: int) -> Documents:
 
 @register
 @dataclass(frozen=True, eq=False)
-class TextColumn:
-    """Vocabulary, sums of terms and smoothing of a text column."""
+class TextColumn(AdditiveTerms):
+    """Vocabulary, sums of terms and smoothing of a text column: one term."""
 
     place: int  # in the table
     content: dict[str, Any]  # of `fit`, as files store it
 
     def _sizes(self) -> dict[str, Any]:
         return {"classes": tuple(self.fit.sums.classes.tolist())}
+
+    @property
+    def term_columns(self) -> tuple[int | None, ...]:
+        return (self.place,)
 
     @cached_property
     def fit(self) -> TextFit:
@@ -66,15 +70,18 @@ class TextColumn:
     @classmethod
     def fitted(cls, rows: TrainingRows, place: int, option: Text) -> Self:
         """The column of training rows, with the smoothing of the least leave-one-out log-loss."""
+        empty = TextFit(
+            option._empty_vocabulary, TermSums.empty_sums(), (TermChoice(option._model, 0.0, 1.0, None),), None
+        )
+        column = cls.of(place, empty).counted(rows)
+        fit = column.fit
+        if not fit.vocabulary.size:
+            return column
         documents = documents_of(rows.rows.table, place)
-        vocabulary, counts = option._empty_vocabulary.learn(documents)
-        fit = TextFit(vocabulary, TermSums.empty_sums(), (TermChoice(option._model, 0.0, 1.0, None),), None)
-        fit = replace(fit, sums=_sums(fit, documents, counts, rows))
-        if vocabulary.size:
-            sample = Sample.of(documents, fit.model.transform(counts), rows.codes, rows.weights)
-            trial = TermTrial(fit.sums, not vocabulary.grows, sample)
-            fit = replace(fit, choices=trial.choices(option._model, option.smoothing, option._merging, 0.0))
-        return cls.of(place, fit)
+        values = fit.model.transform(fit.vocabulary.read(documents))
+        trial = TermTrial(fit.sums, not fit.vocabulary.grows, Sample.of(documents, values, rows.codes, rows.weights))
+        choices = trial.choices(option._model, option.smoothing, option._merging, 0.0)
+        return cls.of(place, replace(fit, choices=choices))
 
     @classmethod
     def of(cls, place: int, fit: TextFit) -> Self:
@@ -90,16 +97,12 @@ class TextColumn:
 
     def terms(self, rows: EncodedRows) -> Array:
         values, blank = self._values(rows)
-        return np.where(blank, 0.0, self.fit.evidence.scores(values).T)
+        return np.where(blank, 0.0, self.fit.evidence.scores(values).T)[None]
 
     def left_out(self, rows: TrainingRows) -> Array:
         values, blank = self._values(rows.rows)
         evidence = self.fit.model.leave_one_out(self.fit.evidence, values, rows.codes, rows.held_out)
-        return np.where(blank, 0.0, evidence.T)
-
-    def added(self, rows: TrainingRows) -> Self:
-        more = self.counted(rows).fit  # its vocabulary has all terms of this one, in the same order
-        return self.of(self.place, replace(more, sums=self.fit.sums + more.sums))
+        return np.where(blank, 0.0, evidence.T)[None]
 
     def removed(self, rows: TrainingRows) -> Self:
         fit = self.fit
@@ -131,8 +134,6 @@ def _sums(fit: TextFit, documents: Documents, counts: Any, rows: TrainingRows) -
     """The sums of documents of all classes; rows that were merged count as often as they were there."""
     raw = fit.vocabulary.counts(documents, counts)
     sums = TermSums.of(rows.classes, rows.codes, rows.weights, fit.model.transform(counts), raw)
-    if rows.copies is None:
-        return sums
     n_rows = np.zeros(len(rows.classes), dtype=np.int64)
     np.add.at(n_rows, rows.codes, rows.copies)
     return replace(sums, counts=replace(sums.counts, rows=n_rows))
@@ -140,47 +141,12 @@ def _sums(fit: TextFit, documents: Documents, counts: Any, rows: TrainingRows) -
 
 @register
 @dataclass(frozen=True, eq=False)
-class FittedText(FittedView):
+class FittedText(PartsView):
     """Text columns of training rows. Statistics are sums of transformed counts of terms."""
 
-    column_names: Annotated[tuple[str, ...], Shape("=names")]
-    columns: tuple[Annotated[TextColumn, Shape("classes")], ...]
+    parts: tuple[Annotated[TextColumn, Shape("classes")], ...]
 
     name = TextView.name
 
-    @property
-    def term_columns(self) -> tuple[int | None, ...]:
-        return tuple(column.place for column in self.columns)
-
-    @property
-    def term_names(self) -> tuple[str, ...]:
-        return tuple(self.column_names[column.place] for column in self.columns)
-
-    def terms(self, rows: EncodedRows) -> Array:
-        return np.stack([column.terms(rows) for column in self.columns])
-
-    def left_out(self, rows: TrainingRows) -> Array:
-        return np.stack([column.left_out(rows) for column in self.columns])
-
     def without(self, held_out: TrainingRows, remaining: TrainingRows) -> FittedText:
-        return self.updated(held_out, -1.0)
-
-    def updated(self, rows: TrainingRows, sign: float) -> Self:
-        changed = (column.added(rows) if sign > 0.0 else column.removed(rows) for column in self.columns)
-        return replace(self, columns=tuple(changed))
-
-    def counted(self, rows: TrainingRows) -> Self:
-        return replace(self, columns=tuple(column.counted(rows) for column in self.columns))
-
-    def __add__(self, other: Self) -> Self:
-        return replace(self, columns=tuple(a + b for a, b in zip(self.columns, other.columns, strict=True)))
-
-    def _valid(self) -> bool:
-        return 0 < len(self.columns) == len(set(self.term_columns))
-
-    def contributions(self, rows: EncodedRows, weights: Array) -> Array:
-        terms = self.terms(rows)
-        found = np.zeros((len(rows), terms.shape[1], len(self.column_names)))
-        for weight, column, term in zip(weights, self.columns, terms, strict=True):
-            found[:, :, column.place] = weight * term.T
-        return found
+        return self.removed(held_out)

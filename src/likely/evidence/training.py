@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
-from likely.choice.column_types import column_profiles
-from likely.data.batches import Batch, Batches
+from likely.data.batches import Batch
 from likely.data.row_hash import row_hashes
-from likely.data.table import Table
 from likely.errors import InputError, listed
 from likely.evidence.encoding import Encoding
-from likely.evidence.rows import TrainingRows
+from likely.evidence.rows import DistinctRows, TrainingRows
 from likely.typing import AnyArray, Array, Codes
 
 LEAST_OF_CLASS = 100  # rows of each class in a sample, if there are this many
@@ -22,65 +19,35 @@ ROWS_AT_A_TIME = 20_000  # that are encoded and counted together, at most
 NUMBERS_AT_A_TIME = 2**22  # of these rows, at most
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DistinctRows:
-    """Rows of a table with their classes: equal rows of one class are merged and their weights added."""
+def distinct_rows(batch: Batch, columns: AnyArray, classes: AnyArray | None = None) -> DistinctRows:
+    """The labeled rows of a batch, which are equal if these columns are; rows without weight are dropped.
 
-    table: Table
-    classes: AnyArray
-    codes: Codes
-    weights: Array
-    keys: AnyArray  # sorted
-    positions: AnyArray  # the number of the first of the merged rows in X
-    copies: AnyArray  # the number of merged rows
+    `classes` are those of the model, if known.
+    """
+    used = np.flatnonzero(batch.row_weights > 0.0)
+    codes, known = batch.codes[used], batch.counts.classes
+    if classes is not None:
+        codes, known = _known_codes(known, classes)[codes], classes
+    marks = np.array([zlib.crc32(repr(label).encode()) for label in known.tolist()], dtype=np.uint64)  # of labels alone
+    hashes = row_hashes(batch.table.take(used), marks[codes], columns)
+    keys, first, place, copies = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
+    weights = np.bincount(place, batch.row_weights[used], minlength=len(keys)).astype(np.float64)
+    rows = used[first]
+    return DistinctRows(batch.table.take(rows), known, codes[first], weights, keys, rows, copies)
 
-    @classmethod
-    def of(cls, batch: Batch, columns: AnyArray, classes: AnyArray | None = None) -> DistinctRows:
-        """The labeled rows of a batch, which are equal if these columns are; rows without weight are dropped.
 
-        `classes` are those of the model, if known.
-        """
-        used = np.flatnonzero(batch.row_weights > 0.0)
-        codes, known = batch.codes[used], batch.counts.classes
-        if classes is not None:
-            codes, known = _known_codes(known, classes)[codes], classes
-        hashes = row_hashes(batch.table.take(used), _class_marks(known)[codes], columns)
-        keys, first, place, copies = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
-        weights = np.bincount(place, batch.row_weights[used], minlength=len(keys)).astype(np.float64)
-        rows = used[first]
-        return cls(batch.table.take(rows), known, codes[first], weights, keys, rows, copies)
+def encoded(rows: DistinctRows, encoding: Encoding) -> TrainingRows:
+    """The same rows, encoded."""
+    return TrainingRows(
+        encoding.encode(rows.rows), rows.classes, rows.codes, rows.weights, rows.keys, rows.positions, rows.copies
+    )
 
-    def __len__(self) -> int:
-        return len(self.keys)
 
-    def take(self, rows: AnyArray) -> DistinctRows:
-        """Some of the rows; all classes are kept."""
-        return DistinctRows(
-            self.table.take(rows),
-            self.classes,
-            self.codes[rows],
-            self.weights[rows],
-            self.keys[rows],
-            self.positions[rows],
-            self.copies[rows],
-        )
-
-    def sampled(self, most: int) -> tuple[AnyArray, AnyArray]:
-        """Positions of at most about `most` rows, and of the others."""
-        drawn = proportional_sample(self.codes, len(self.classes), most)
-        return drawn, np.setdiff1d(np.arange(len(self)), drawn)
-
-    def encoded(self, encoding: Encoding) -> TrainingRows:
-        """The same rows, encoded."""
-        return TrainingRows(
-            encoding.encode(self.table), self.classes, self.codes, self.weights, self.keys, self.positions, self.copies
-        )
-
-    def parts(self) -> Iterator[DistinctRows]:
-        """The rows, some thousand at a time."""
-        size = rows_at_a_time(self.table.width)
-        for start in range(0, len(self), size):
-            yield self.take(np.arange(start, min(start + size, len(self))))
+def encoded_parts(rows: DistinctRows, encoding: Encoding) -> Iterator[TrainingRows]:
+    """The same rows, encoded some thousand at a time."""
+    size = rows_at_a_time(rows.rows.width)
+    for start in range(0, len(rows), size):
+        yield encoded(rows.take(np.arange(start, min(start + size, len(rows)))), encoding)
 
 
 def rows_at_a_time(numbers: int) -> int:
@@ -100,11 +67,6 @@ def _known_codes(found: AnyArray, classes: AnyArray) -> AnyArray:
     return np.array([place[label] for label in found.tolist()], dtype=np.intp)
 
 
-def _class_marks(classes: AnyArray) -> AnyArray:
-    """A whole number for each class that depends on its label alone."""
-    return np.array([zlib.crc32(repr(label).encode()) for label in classes.tolist()], dtype=np.uint64)
-
-
 def proportional_sample(codes: Codes, classes: int, most: int) -> AnyArray:
     """Positions of at most about `most` of the rows: the first of each class.
 
@@ -114,17 +76,16 @@ def proportional_sample(codes: Codes, classes: int, most: int) -> AnyArray:
         return np.arange(len(codes))
     least = min(LEAST_OF_CLASS, most // (2 * classes))
     quota = np.maximum(np.ceil(np.bincount(codes, minlength=classes) * (most / len(codes))), least)
-    return np.flatnonzero(_rank_within(codes, classes) < quota[codes])
+    return smallest_of_classes(codes, np.arange(len(codes)), quota)
 
 
-def _rank_within(codes: Codes, classes: int) -> AnyArray:
-    """The rank of each row among the rows of its class, in the order of the rows."""
-    order = np.argsort(codes, kind="stable")
-    starts = np.cumsum(np.bincount(codes, minlength=classes))
-    starts = np.concatenate([np.zeros(1, dtype=starts.dtype), starts[:-1]])
-    ranks = np.empty(len(codes), dtype=np.intp)
-    ranks[order] = np.arange(len(codes)) - starts[codes[order]]
-    return ranks
+def smallest_of_classes(codes: Codes, ranks: AnyArray, quotas: AnyArray) -> AnyArray:
+    """Positions of the rows with the smallest ranks of each class, up to its quota, in the order of the ranks."""
+    order = np.lexsort((ranks, codes))
+    counts = np.bincount(codes, minlength=len(quotas))
+    before = np.cumsum(counts) - counts
+    kept = order[np.arange(len(order)) - before[codes[order]] < quotas[codes[order]]]
+    return np.asarray(kept[np.argsort(ranks[kept])])
 
 
 def _folds(rows: TrainingRows) -> tuple[int, int]:
@@ -155,12 +116,3 @@ def nested_folds(rows: TrainingRows) -> list[AnyArray]:
     fold[order] = np.arange(len(rows)) % min(folds, len(rows))
     found = [np.flatnonzero((fold == i) | (rows.weights >= folds)) for i in range(min(used, len(rows)))]
     return [each for each in found if len(each)]
-
-
-def used_columns(batch: Batch, texts: AnyArray) -> list[int]:
-    """Columns of a table except identifiers in frames."""
-    table = batch.table
-    if table.is_sparse or not table.is_frame:
-        return list(range(table.width))
-    profiles = column_profiles(Batches.of([batch]), range(table.width))
-    return [j for j, profile in enumerate(profiles) if j in texts or not profile.is_identifier]

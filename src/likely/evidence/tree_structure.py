@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -28,7 +29,7 @@ LEAF = -1  # in scikit-learn's arrays of children
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class TreeStructure:
     """Binary trees over cells in flat arrays.
 
@@ -86,11 +87,11 @@ class TreeStructure:
         some = np.flatnonzero((cells == MISSING).any(axis=1))
         if not len(some):
             return found
-        packed, cells, seen = self.packed(), cells[some], self.seen(keys[some])
+        cells, seen = cells[some], self.seen(keys[some])
 
         def work(tree: int) -> None:
             rows = np.flatnonzero(seen[:, tree])
-            walk = Walk(packed, cells, rows, np.full(len(rows), tree))
+            walk = Walk(self, cells, rows, np.full(len(rows), tree))
             for _ in range(self.depth):
                 node = walk.node
                 found[node[cells[rows, self.column[node]] == MISSING]] = True
@@ -138,6 +139,7 @@ class TreeStructure:
             and np.array_equal(np.delete(self.left, inner), np.delete(np.arange(size), inner))
         )
 
+    @cached_property
     def packed(self) -> AnyArray:
         """Child, way of missing values, column and cut of each node in one integer: a walk looks up one array."""
         child = (self.left.astype(np.int64) << 1) | self.with_missing
@@ -150,12 +152,18 @@ class Walk:
     Cells are one block of rows, in which MISSING and STOP are marked.
     """
 
-    def __init__(self, packed: AnyArray, cells: AnyArray, rows: Index, trees: Index) -> None:
+    def __init__(self, structure: TreeStructure, cells: AnyArray, rows: Index, trees: Index) -> None:
         self.node: Index = np.array(trees, dtype=np.intp)
-        self._packed = packed
+        self._packed, self._depth = structure.packed, structure.depth
         self._cells = np.ascontiguousarray(cells).ravel()
         self._start = rows * cells.shape[1]
         self._missing = bool((self._cells >= MISSING).any())
+
+    def leaves(self) -> Index:
+        """The leaves that all pairs reach."""
+        for _ in range(self._depth):
+            self.step()
+        return self.node
 
     def step(self) -> None:
         packed = self._packed.take(self.node)

@@ -17,7 +17,6 @@ import numpy.typing as npt
 import scipy.sparse
 
 from likely.data.row_hash import scrambled
-from likely.errors import InputError
 from likely.evidence.encoding import Encoding
 from likely.evidence.rows import EncodedRows, TrainingRows
 from likely.evidence.tree_structure import MISSING, STOP, THREADS, TreeStructure, Walk
@@ -37,20 +36,18 @@ PAIRS_OF_GROUP = 2**14  # of a row and a tree, counted together
 SMALLEST = 1e-300  # probability: its logarithm is finite
 
 
+@dataclass(frozen=True)
 class TreesView(View):
     """Class counts in the leaves of random trees.
 
     The structure of each tree is grown from a random part of the rows. Counts are those of all rows.
     """
 
+    n_trees: int = 60
+
     name = "trees"
 
-    def __init__(self, n_trees: int = 60) -> None:
-        self.n_trees = n_trees
-
     def fit(self, rows: TrainingRows, encoding: Encoding, seed: int) -> FittedTrees | None:
-        if self.n_trees < 1:
-            raise InputError(f"n_trees={self.n_trees} is not positive. Pass at least 1.")
         by_name = sorted(np.flatnonzero(encoding.used).tolist(), key=lambda j: encoding.names[j])
         if not by_name or not len(rows):
             return None
@@ -80,7 +77,7 @@ class FittedTrees(CountsView):
         """Trees grown from rows, with their counts and the strength with the least leave-one-out log-loss."""
         structure = TreeStructure.grow(rows, _marked(rows.rows.cells, missing, columns), columns, n_trees, seed)
         empty = np.zeros((structure.size, len(rows.classes)))
-        view = cls(structure, empty, STRENGTHS[0], missing, columns, seed).updated(rows, 1.0)
+        view = cls(structure, empty, STRENGTHS[0], missing, columns, seed).counted(rows)
         losses = view._losses(rows)
         return replace(view, strength=STRENGTHS[first_best(np.negative(losses))])
 
@@ -113,23 +110,23 @@ class FittedTrees(CountsView):
         blocks = [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
         run(blocks, work, most=THREADS)
 
-    def _walk(self, packed: AnyArray, cells: AnyArray) -> Walk:
-        """A block of rows in all trees; pairs are in the order of the trees."""
-        n_trees = self.structure.n_trees
-        rows, trees = np.tile(np.arange(len(cells)), n_trees), np.repeat(np.arange(n_trees), len(cells))
-        return Walk(packed, _marked(cells, self.missing, self.columns), rows, trees)
+    def _walk(self, cells: AnyArray, trees: Index) -> Walk:
+        """A block of rows in some trees; pairs are in the order of the trees."""
+        rows = np.tile(np.arange(len(cells)), len(trees))
+        return Walk(self.structure, cells, rows, np.repeat(trees, len(cells)))
+
+    def _marked(self, cells: AnyArray) -> AnyArray:
+        return _marked(cells, self.missing, self.columns)
 
     def terms(self, rows: EncodedRows) -> Array:
         n_classes = self.counts.shape[1]
-        table, packed = self._probabilities, self.structure.packed()
+        table, every = self._probabilities, np.arange(self.structure.n_trees)
         found = np.empty((2, n_classes, len(rows)))
 
         def work(block: slice) -> None:
-            walk = self._walk(packed, rows.cells[block])
-            for _ in range(self.structure.depth):
-                walk.step()
+            leaves = self._walk(self._marked(rows.cells[block]), every).leaves()
             total, total_log = np.zeros((2, block.stop - block.start, n_classes))
-            for leaf in walk.node.reshape(self.structure.n_trees, -1):
+            for leaf in leaves.reshape(len(every), -1):
                 probabilities = table.take(leaf, axis=0)
                 total += probabilities
                 total_log += np.log(probabilities, out=probabilities)
@@ -144,21 +141,13 @@ class FittedTrees(CountsView):
 
     def _count(self, rows: TrainingRows) -> Array:
         n_classes, structure = self.counts.shape[1], self.structure
-        counts, packed, cells = (
-            np.zeros_like(self.counts),
-            structure.packed(),
-            _marked(rows.rows.cells, self.missing, self.columns),
-        )
+        counts, cells = np.zeros_like(self.counts), self._marked(rows.rows.cells)
         flat = counts.ravel()
-        every = np.arange(len(rows))
         n_groups = min(structure.n_trees, 1 + structure.n_trees * len(rows) // PAIRS_OF_GROUP)
         groups = np.array_split(np.arange(structure.n_trees), n_groups)
 
         def work(group: Index) -> None:
-            walk = Walk(packed, cells, np.tile(every, len(group)), np.repeat(group, len(rows)))
-            for _ in range(structure.depth):
-                walk.step()
-            entries = walk.node * n_classes + np.tile(rows.codes, len(group))
+            entries = self._walk(cells, group).leaves() * n_classes + np.tile(rows.codes, len(group))
             np.add.at(flat, entries, np.tile(rows.weights, len(group)))
 
         run(groups, work, most=THREADS)  # trees have different nodes: threads add to different entries
@@ -181,11 +170,10 @@ class FittedTrees(CountsView):
 
     def left_out(self, rows: TrainingRows) -> Array:
         n_classes = self.counts.shape[1]
-        packed, held_out = self.structure.packed(), rows.held_out
         found = np.empty((2, n_classes, len(rows)))
 
         def work(block: slice) -> None:
-            paths = self._paths(packed, rows, np.arange(block.start, block.stop))
+            paths = self._paths(rows, np.arange(block.start, block.stop))
             probabilities = paths.probabilities(self.strength)
             found[1][:, block] = paths.mean(probabilities).T
             found[0][:, block] = paths.mean(np.log(probabilities, out=probabilities)).T
@@ -193,16 +181,16 @@ class FittedTrees(CountsView):
         self._in_blocks(len(rows), work)
         np.log(found[1], out=found[1])
         proportions = np.repeat(self.counts[0][:, None] + 0.5, len(rows), axis=1)
-        proportions[rows.codes, np.arange(len(rows))] = _removed(self.counts[0][rows.codes], held_out) + 0.5
+        proportions[rows.codes, np.arange(len(rows))] = _removed(self.counts[0][rows.codes], rows.held_out) + 0.5
         found -= np.log(proportions / proportions.sum(axis=0))
         return found
 
-    def _paths(self, packed: AnyArray, rows: TrainingRows, some: Index) -> LeftOutPaths:
+    def _paths(self, rows: TrainingRows, some: Index) -> LeftOutPaths:
         """The ways of some rows down the trees that have not seen them; all trees where every one has."""
         unseen = ~self.structure.seen(rows.keys[some])
         unseen[~unseen.any(axis=1)] = True
         place, tree = np.nonzero(unseen)
-        walk = Walk(packed, _marked(rows.rows.cells[some], self.missing, self.columns), place, tree)
+        walk = Walk(self.structure, self._marked(rows.rows.cells[some]), place, tree)
         nodes = [walk.node]
         for _ in range(self.structure.depth):
             walk.step()
@@ -215,10 +203,10 @@ class FittedTrees(CountsView):
         """The leave-one-out log-loss of the arithmetic mean over trees with each strength."""
         order = np.argsort(scrambled(rows.keys + np.uint64(self.seed % 2**64)), kind="stable")
         chosen = np.sort(order[:ROWS_OF_CHOICE])
-        packed, losses = self.structure.packed(), np.empty((len(STRENGTHS), len(chosen)))
+        losses = np.empty((len(STRENGTHS), len(chosen)))
 
         def work(block: slice) -> None:
-            paths = self._paths(packed, rows, chosen[block])
+            paths = self._paths(rows, chosen[block])
             for i, strength in enumerate(STRENGTHS):
                 losses[i, block] = -np.log(paths.mean(paths.class_probability(strength)))
 
@@ -226,20 +214,19 @@ class FittedTrees(CountsView):
         return losses @ rows.weights[chosen]
 
     def contributions(self, rows: EncodedRows, weights: Array) -> Array:
-        n_classes, packed = self.counts.shape[1], self.structure.packed()
-        found = np.zeros((len(rows), n_classes, len(self.missing)))
+        found = np.zeros((len(rows), self.counts.shape[1], len(self.missing)))
 
         def work(block: slice) -> None:
-            found[block] = self._contributions(packed, rows.cells[block], weights)
+            found[block] = self._contributions(rows.cells[block], weights)
 
         self._in_blocks(len(rows), work)
         return found
 
-    def _contributions(self, packed: AnyArray, cells: AnyArray, weights: Array) -> Array:
+    def _contributions(self, cells: AnyArray, weights: Array) -> Array:
         """The contributions of a block of rows: what each cut changes belongs to the column that is cut."""
         n_trees, (n, n_columns) = self.structure.n_trees, cells.shape
         found = np.zeros((n * n_columns, self.counts.shape[1]))
-        walk = self._walk(packed, cells)
+        walk = self._walk(self._marked(cells), np.arange(n_trees))
         row = np.tile(np.arange(n), n_trees)
         before = self._probabilities[walk.node]
         for _ in range(self.structure.depth):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from likely.errors import InputError, listed
@@ -18,41 +18,39 @@ from likely.evidence.text import TextView
 from likely.evidence.trees import TreesView
 from likely.evidence.view import View
 
-KNOWN: Mapping[str, Callable[[int], View]] = {
-    "columns": lambda n_trees: ColumnsView(),
-    "joint": lambda n_trees: JointGaussianView(),
-    "scores": lambda n_trees: JointGaussianView(normal_scores=True),
-    "histogram": lambda n_trees: HistogramView(),
-    "pairs": lambda n_trees: PairsView(),
-    "neighbours": lambda n_trees: NeighboursView(),
-    "trees": TreesView,
-    "text": lambda n_trees: TextView(),
-}
-
 
 def views_of(views: Any, n_trees: int, families: Any = None) -> list[View]:
     """The views that the options ask for."""
-    text = TextView(checked_families(families))
+    known: dict[str, View] = {
+        "columns": ColumnsView(),
+        "joint": JointGaussianView(),
+        "scores": JointGaussianView(normal_scores=True),
+        "histogram": HistogramView(),
+        "pairs": PairsView(),
+        "neighbours": NeighboursView(),
+        "trees": TreesView(n_trees),
+        "text": TextView(checked_families(families)),
+    }
     if isinstance(views, str) and views == "auto":
-        views = list(KNOWN)
+        views = list(known)
     if isinstance(views, str | bytes | Mapping) or not isinstance(views, Sequence) or not views:
-        raise InputError(f"views={views!r} must be 'auto' or a list of views: {listed(KNOWN)}, or models of likely.")
-    found = [_view_of(view, n_trees) for view in views]
+        raise InputError(f"views={views!r} must be 'auto' or a list of views: {listed(known)}, or models of likely.")
+    found = [_view_of(view, known) for view in views]
     names = [view.name for view in found]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise InputError(f"views={views!r} has the view {twice[0]!r} twice. Drop one of them.")
-    return [text if view.name == text.name else view for view in found]
+    return found
 
 
-def _view_of(view: Any, n_trees: int) -> View:
+def _view_of(view: Any, known: Mapping[str, View]) -> View:
     if isinstance(view, View):
         return view
     if is_generative_classifier(view):
         return ModelView(view)
-    if isinstance(view, str) and view in KNOWN:
-        return KNOWN[view](n_trees)
+    if isinstance(view, str) and view in known:
+        return known[view]
     raise InputError(
-        f"views: {view!r} is not a view. Known views are {listed(KNOWN)}; a model of likely with a joint density, such "
+        f"views: {view!r} is not a view. Known views are {listed(known)}; a model of likely with a joint density, such "
         "as LinearDiscriminant(), is a view too."
     )

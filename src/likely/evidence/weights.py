@@ -40,6 +40,7 @@ DECREASE = 1e-14  # of the last step of Newton's method, relative to the objecti
 SLOW = 0.01  # where a step with old second derivatives decreases the next step less, they are computed again
 NEGLIGIBLE = 1e-10  # a smaller weight in the average is 0
 STEPS = 200
+SHORTEST = 15  # quarterings of the first weights, at most
 EXCHANGES = 10  # of the weights that are 0, before non-negative least squares starts without a guess
 
 
@@ -71,24 +72,39 @@ class Ranges:
         return np.clip(centred, self.low[:, :, None], self.high[:, :, None], out=centred)
 
 
-def without_zeros(class_weights: Array) -> Array:
-    """Class weights: a class without rows counts as half of the rarest class, or as half a row if that is less."""
+def class_proportions(class_weights: Array) -> Array:
+    """N_k/N; a class without rows counts as half of the rarest class, or as half a row if that is less."""
     totals = np.asarray(class_weights, dtype=np.float64)
-    return np.where(totals > 0.0, totals, totals[totals > 0.0].min(initial=1.0) / 2.0)
+    totals = np.where(totals > 0.0, totals, totals[totals > 0.0].min(initial=1.0) / 2.0)
+    return np.asarray(totals / totals.sum())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class EvidenceProblem:
+@dataclass(frozen=True, eq=False)
+class EvidenceRows:
     """Evidence of rows whose classes are known."""
 
     terms: Array  # (terms, classes, n)
-    views: AnyArray  # the index of the view of each term
     codes: Codes
-    weights: Array  # of the rows
-    class_weights: Array  # the total weight of each class in training
+    weights: Array
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "terms", np.ascontiguousarray(self.terms, dtype=np.float64))
+
+    def true_class(self, scores: Array) -> Array:
+        """The scores (classes, n) of the class of each row."""
+        return scores[self.codes, np.arange(len(self.codes))]
+
+    def loss(self, scores: Array, total: Array) -> float:
+        """−Σ_n weight_n · log p(y_n | x_n) of scores (classes, n), with `total` their log Σ exp."""
+        return float(self.weights @ (total - self.true_class(scores)))
+
+
+@dataclass(frozen=True, eq=False)
+class EvidenceProblem(EvidenceRows):
+    """Leave-one-out evidence that weights are learnt from."""
+
+    views: AnyArray  # the index of the view of each term
+    class_weights: Array  # the total weight of each class in training
 
     @property
     def centres(self) -> Array:
@@ -98,25 +114,11 @@ class EvidenceProblem:
 
     @property
     def log_proportions(self) -> Array:
-        """log N_k/N, with class weights `without_zeros`."""
-        totals = without_zeros(self.class_weights)
-        return np.log(totals / totals.sum())
+        return np.log(class_proportions(self.class_weights))
 
     @property
     def class_proportions_alone(self) -> Weights:
         return Weights(np.zeros(len(self.terms)), self.log_proportions)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class HeldOut:
-    """Evidence of rows that no view has seen, and their classes."""
-
-    terms: Array  # (terms, classes, n)
-    codes: Codes
-    weights: Array
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "terms", np.ascontiguousarray(self.terms, dtype=np.float64))
 
 
 @register
@@ -131,10 +133,10 @@ class Weights:
         """b_k + Σ_j w_j · terms_jk, (classes, n)."""
         return _combined(self.w, terms) + self.b[:, None]
 
-    def loss(self, rows: HeldOut) -> float:
+    def loss(self, rows: EvidenceRows) -> float:
         """−Σ_n weight_n · log p(y_n | x_n)."""
         scores = self.scores(rows.terms)
-        return float(rows.weights @ (log_sum_exp(scores) - scores[rows.codes, np.arange(len(rows.codes))]))
+        return rows.loss(scores, log_sum_exp(scores))
 
 
 @register
@@ -159,7 +161,7 @@ class PooledWeights:
         return abs(float(self.mixing.sum()) - 1.0) < 1e-6
 
 
-def choose(full: EvidenceProblem, nested: Iterable[tuple[EvidenceProblem, HeldOut]]) -> PooledWeights:
+def choose(full: EvidenceProblem, nested: Iterable[tuple[EvidenceProblem, EvidenceRows]]) -> PooledWeights:
     """Average the solutions of all penalties, and the class proportions alone, with weights ∝ exp(−held-out loss).
 
     One exponent, learnt on the same held-out rows, multiplies all weights of the average. Each pair of `nested` is a
@@ -169,8 +171,8 @@ def choose(full: EvidenceProblem, nested: Iterable[tuple[EvidenceProblem, HeldOu
     between = BETWEEN if full.class_weights.sum() < MANY_ROWS else BETWEEN[1:]
     penalties = tuple((within, strength) for within in WITHIN for strength in between)
 
-    def solved(problem: EvidenceProblem, rows: HeldOut) -> tuple[list[Weights], HeldOut]:
-        solver = _Solver(problem)
+    def solved(problem: EvidenceProblem, rows: EvidenceRows) -> tuple[list[Weights], EvidenceRows]:
+        solver = Solver(problem)
         return [*(solver.solve(*penalty) for penalty in penalties), problem.class_proportions_alone], rows
 
     folds = list(itertools.starmap(solved, nested))
@@ -180,7 +182,7 @@ def choose(full: EvidenceProblem, nested: Iterable[tuple[EvidenceProblem, HeldOu
     mixing = np.exp(losses.min() - losses)
     mixing[mixing < NEGLIGIBLE * mixing.sum()] = 0.0
     mixing /= mixing.sum()
-    solver = _Solver(full)
+    solver = Solver(full)
     found = [
         solver.solve(*penalty) if weight else full.class_proportions_alone
         for penalty, weight in zip(penalties, mixing[:-1].tolist(), strict=True)
@@ -193,12 +195,10 @@ def choose(full: EvidenceProblem, nested: Iterable[tuple[EvidenceProblem, HeldOu
 
 def _average(solutions: Sequence[Weights], mixing: Array) -> Weights:
     """The weighted mean of weights and intercepts."""
-    pairs = list(zip(mixing.tolist(), solutions, strict=True))
-    w = sum((weight * each.w for weight, each in pairs), start=np.zeros_like(solutions[0].w))
-    return Weights(w, sum((weight * each.b for weight, each in pairs), start=np.zeros_like(solutions[0].b)))
+    return Weights(mixing @ np.array([each.w for each in solutions]), mixing @ np.array([each.b for each in solutions]))
 
 
-def _exponent(parts: Sequence[tuple[Weights, HeldOut]]) -> float:
+def _exponent(parts: Sequence[tuple[Weights, EvidenceRows]]) -> float:
     """The factor t of the weights with the least loss on nested held-out rows, plus ½·10·(log t)².
 
     Leave-one-out evidence of a view has seen the classes of the other rows, and is too good where rows are few. The
@@ -214,7 +214,7 @@ def _exponent(parts: Sequence[tuple[Weights, HeldOut]]) -> float:
         for terms, (weights, rows) in zip(evidence, parts, strict=True):
             scores = np.exp(log_t) * terms + weights.b[:, None]
             mean = np.einsum("kn,kn->n", np.exp(scores - log_sum_exp(scores)), terms)
-            total += float(rows.weights @ (mean - terms[rows.codes, np.arange(len(rows.codes))]))
+            total += float(rows.weights @ (mean - rows.true_class(terms)))
         return float(EXPONENT_PRECISION * log_t + np.exp(log_t) * total)
 
     low, high = EXPONENTS
@@ -225,56 +225,52 @@ def _exponent(parts: Sequence[tuple[Weights, HeldOut]]) -> float:
     return float(np.exp(scipy.optimize.brentq(slope, low, high)))
 
 
-def solve(problem: EvidenceProblem, within: float, between: float, start: Weights | None = None) -> Weights:
-    """The minimum for l_c = `within` > 0 and l_v = `between` > 0. With a single class all weights are 0."""
-    return _Solver(problem, start).solve(within, between)
-
-
-class _Solver:
+class Solver:
     """Solves a problem for several penalties, each from the solution of the last.
 
-    The second derivatives of the likelihood are computed again only where they no longer describe its gradient: the
+    Weights and intercepts are one vector x = (w, b), in which the penalty is a quadratic form about its centre. The
+    second derivatives of the likelihood are computed again only where they no longer describe its gradient: the
     gradient, which is exact, decides where the iteration ends. They do not depend on the penalty.
     """
 
-    def __init__(self, problem: EvidenceProblem, start: Weights | None = None) -> None:
+    def __init__(self, problem: EvidenceProblem) -> None:
         self.problem, self.rows = problem, np.arange(problem.terms.shape[2])
-        self.centres, self.log_proportions = problem.centres, problem.log_proportions
+        self.centre = np.concatenate([problem.centres, problem.log_proportions])
         _, self.view, sizes = np.unique(problem.views, return_inverse=True, return_counts=True)
         self.sizes = sizes.astype(np.float64)
-        start = start or self._start()
-        self.w, self.b = start.w, start.b
+        self.split = len(problem.terms)  # where b begins
+        self.x = self._start()
         self.hessian: Array | None = None
 
-    def _start(self) -> Weights:
+    def _start(self) -> Array:
         """The best of the weights a_v times 1, ¼, …: large terms need small ones, or second derivatives vanish."""
-        scores, length = _combined(self.centres, self.problem.terms), 1.0
-        value = self._likelihood(scores + self.log_proportions[:, None])[0]
-        while length > 1e-9:
-            shorter = self._likelihood(length / 4 * scores + self.log_proportions[:, None])[0]
-            if shorter >= value:
+        x, shorter = self.centre, self.centre.copy()
+        value = self._likelihood(self._scores(x))[0]
+        for _ in range(SHORTEST):
+            shorter[: self.split] /= 4.0
+            reached = self._likelihood(self._scores(shorter))[0]
+            if reached >= value:
                 break
-            value, length = shorter, length / 4
-        return Weights(length * self.centres, self.log_proportions)
+            x, value = shorter.copy(), reached
+        return x
 
     def solve(self, within: float, between: float) -> Weights:
+        """The minimum for l_c = `within` > 0 and l_v = `between` > 0. With a single class all weights are 0."""
         terms, classes, _ = self.problem.terms.shape
         if classes == 1 or terms == 0:
             return self.problem.class_proportions_alone
         if terms <= MANY_TERMS:
-            self._newton(within, between)
+            self._newton((within, between))
         else:
-            self._quasi_newton(within, between)
-        return Weights(self.w, self.b)
+            self._quasi_newton((within, between))
+        return Weights(self.x[: self.split], self.x[self.split :])
 
-    def _newton(self, within: float, between: float) -> None:
+    def _newton(self, penalties: tuple[float, float]) -> None:
         """Newton's method with steps that minimise the quadratic model under w ≥ 0."""
-        penalty, last, fresh = self._penalty_hessian(within, between), np.inf, False
-        scores = Weights(self.w, self.b).scores(self.problem.terms)
+        penalty, last, fresh = self._penalty_hessian(*penalties), np.inf, False
+        scores = self._scores(self.x)
         for _ in range(STEPS):
-            value, residuals = self._likelihood(scores)
-            value += self._penalty(self.w, self.b, within, between)
-            gradient = self._gradient(residuals, self.w, self.b, within, between)
+            value, gradient = self._objective(self.x, scores, penalties)
             if self.hessian is None:
                 self.hessian, fresh = self._likelihood_hessian(scores), True
             step = self._step(self.hessian + penalty, gradient)
@@ -283,10 +279,9 @@ class _Solver:
             if not fresh and decrease > max(least, SLOW * last):
                 self.hessian, last = None, np.inf
                 continue
-            length, scores = self._line_search(scores, value, step, decrease, (within, between))
-            split = len(self.w)
-            self.w = np.maximum(self.w + length * step[:split], 0.0)
-            self.b = self.b + length * step[split:]
+            length, scores = self._line_search(scores, value, step, decrease, penalties)
+            self.x = self.x + length * step
+            np.maximum(self.x[: self.split], 0.0, out=self.x[: self.split])
             if decrease <= least:
                 return
             last, fresh = decrease, False
@@ -294,14 +289,14 @@ class _Solver:
 
     def _step(self, hessian: Array, gradient: Array) -> Array:
         """The step to the minimum of the quadratic model over w ≥ 0, from which b is eliminated."""
-        split = len(self.w)
-        at = np.concatenate([self.w, self.b])
-        linear = hessian @ at - gradient
+        split = self.split
+        linear = hessian @ self.x - gradient
         mixed = hessian[:split, split:]
         solved = _solve_positive(hessian[split:, split:], np.column_stack([mixed.T, linear[split:]]))
         across, free = solved[:, :-1], solved[:, -1]
-        w = _non_negative(hessian[:split, :split] - mixed @ across, linear[:split] - mixed @ free, self.w > 0.0)
-        return np.concatenate([w, free - across @ w]) - at
+        positive = self.x[:split] > 0.0
+        w = _non_negative(hessian[:split, :split] - mixed @ across, linear[:split] - mixed @ free, positive)
+        return np.concatenate([w, free - across @ w]) - self.x
 
     def _line_search(
         self, scores: Array, value: float, step: Array, decrease: float, penalties: tuple[float, float]
@@ -310,44 +305,39 @@ class _Solver:
 
         A decrease below the rounding of the objective is not visible in its values: then the whole step is taken.
         """
-        split, length = len(self.w), 1.0
-        change = Weights(step[:split], step[split:]).scores(self.problem.terms)
-        rounding = self._rounding(value)
+        change, length = self._scores(step), 1.0
+        # log-probabilities are rounded before they are multiplied by weights
+        rounding = 64.0 * EPS * (1.0 + abs(value) + float(self.problem.weights.sum()))
         while length > 1e-12:
             new = scores + length * change
-            w, b = self.w + length * step[:split], self.b + length * step[split:]
-            reached = self._loss(new, log_sum_exp(new)) + self._penalty(w, b, *penalties)
+            reached = self.problem.loss(new, log_sum_exp(new)) + self._penalty(self.x + length * step, *penalties)[0]
             if decrease <= rounding or reached <= value - 1e-4 * length * decrease + rounding:
                 return length, new
             length /= 2
         return 0.0, scores
 
-    def _rounding(self, value: float) -> float:
-        """Of the objective: log-probabilities are rounded before they are multiplied by weights."""
-        return 64.0 * EPS * (1.0 + abs(value) + float(self.problem.weights.sum()))
-
-    def _quasi_newton(self, within: float, between: float) -> None:
-        split = len(self.w)
-
-        def objective(x: Array) -> tuple[float, Array]:
-            w, b = x[:split], x[split:]
-            value, residuals = self._likelihood(Weights(w, b).scores(self.problem.terms))
-            return (
-                value + self._penalty(w, b, within, between),
-                self._gradient(residuals, w, b, within, between),
-            )
-
+    def _quasi_newton(self, penalties: tuple[float, float]) -> None:
         found = scipy.optimize.minimize(
-            objective,
-            np.concatenate([self.w, self.b]),
+            lambda x: self._objective(x, self._scores(x), penalties),
+            self.x,
             jac=True,
             method="L-BFGS-B",
-            bounds=[(0.0, None)] * split + [(None, None)] * len(self.b),
+            bounds=[(0.0, None)] * self.split + [(None, None)] * (len(self.x) - self.split),
             options={"maxcor": 20, "ftol": 1e-14, "gtol": 1e-6, "maxiter": 5000, "maxfun": 10000},
         )
-        self.w, self.b = found.x[:split], found.x[split:]
+        self.x = found.x
         if not found.success:
             warn(f"Weights of evidence terms did not converge (L-BFGS-B: {found.message}).", NotConvergedWarning)
+
+    def _scores(self, x: Array) -> Array:
+        return Weights(x[: self.split], x[self.split :]).scores(self.problem.terms)
+
+    def _objective(self, x: Array, scores: Array, penalties: tuple[float, float]) -> tuple[float, Array]:
+        """The objective and its gradient at x, which has these scores."""
+        value, residuals = self._likelihood(scores)
+        penalty, pull = self._penalty(x, *penalties)
+        pull += np.concatenate([_matrix(self.problem.terms) @ residuals.ravel(), residuals.sum(axis=1)])
+        return value + penalty, pull
 
     def _likelihood(self, scores: Array) -> tuple[float, Array]:
         """−Σ weight · log p(y | x), and its derivatives in the scores: weight · (p − [k = y])."""
@@ -355,39 +345,26 @@ class _Solver:
         residuals = np.exp(scores - total)
         residuals[self.problem.codes, self.rows] -= 1.0
         residuals *= self.problem.weights
-        return self._loss(scores, total), residuals
+        return self.problem.loss(scores, total), residuals
 
-    def _loss(self, scores: Array, total: Array) -> float:
-        return float(self.problem.weights @ (total - scores[self.problem.codes, self.rows]))
-
-    def _penalty(self, w: Array, b: Array, within: float, between: float) -> float:
-        means = np.bincount(self.view, w, minlength=len(self.sizes)) / self.sizes
-        shift = means[self.view] - self.centres
-        return float(
-            within * np.sum((w - means[self.view]) ** 2)
-            + between * np.sum(shift**2)
-            + INTERCEPT_PENALTY * np.sum((b - self.log_proportions) ** 2)
-        )
-
-    def _gradient(self, residuals: Array, w: Array, b: Array, within: float, between: float) -> Array:
-        """The gradient of the objective in (w, b)."""
-        terms = self.problem.terms
+    def _penalty(self, x: Array, within: float, between: float) -> tuple[float, Array]:
+        """The penalty and its gradient."""
+        w, b = np.split(x - self.centre, [self.split])
         means = (np.bincount(self.view, w, minlength=len(self.sizes)) / self.sizes)[self.view]
-        by_weight = _matrix(terms) @ residuals.ravel()
-        by_weight += 2 * within * (w - means) + 2 * between * (means - self.centres)
-        by_intercept = residuals.sum(axis=1) + 2 * INTERCEPT_PENALTY * (b - self.log_proportions)
-        return np.concatenate([by_weight, by_intercept])
+        value = within * np.sum((w - means) ** 2) + between * np.sum(means**2) + INTERCEPT_PENALTY * np.sum(b**2)
+        gradient = [within * (w - means) + between * means, INTERCEPT_PENALTY * b]
+        return float(value), 2 * np.concatenate(gradient)
 
     def _penalty_hessian(self, within: float, between: float) -> Array:
-        split = len(self.w)
-        out = 2 * INTERCEPT_PENALTY * np.eye(split + len(self.b))
+        split = self.split
+        out = 2 * INTERCEPT_PENALTY * np.eye(len(self.x))
         mean = (self.view[:, None] == self.view) / self.sizes[self.view]
         out[:split, :split] = 2 * within * (np.eye(split) - mean) + 2 * between * mean
         return out
 
     def _likelihood_hessian(self, scores: Array) -> Array:
         """Second derivatives of the likelihood in (w, b): Σ_n weight_n Σ_k p_k (E_jk − Σ p E_j)(E_ik − Σ p E_i)."""
-        terms, split = self.problem.terms, len(self.w)
+        terms, split = self.problem.terms, self.split
         probabilities = np.exp(scores - log_sum_exp(scores))
         weighted = probabilities * self.problem.weights
         out = np.zeros((split + len(scores), split + len(scores)))

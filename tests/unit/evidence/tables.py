@@ -10,8 +10,8 @@ import pandas as pd
 from likely.data.batches import Batches
 from likely.data.validation import read_table
 from likely.evidence.encoding import Encoding
-from likely.evidence.rows import TrainingRows
-from likely.evidence.training import DistinctRows
+from likely.evidence.rows import DistinctRows, TrainingRows
+from likely.evidence.training import distinct_rows, encoded
 from likely.typing import AnyArray
 
 COLUMNS = ["x", "z", "w"]
@@ -41,10 +41,10 @@ def mixed(n: int = 60, seed: int = 0) -> tuple[pd.DataFrame, AnyArray]:
 
 def distinct(X: Any, y: Any, weights: Any = None, classes: AnyArray | None = None) -> DistinctRows:
     batch = Batches(X, y, weights, read_table, "EvidenceClassifier").first
-    return DistinctRows.of(batch, np.arange(batch.table.width), classes)
+    return distinct_rows(batch, np.arange(batch.table.width), classes)
 
 
 def training(X: Any, y: Any, weights: Any = None) -> tuple[TrainingRows, Encoding]:
     rows = distinct(X, y, weights)
-    encoding = Encoding.of(rows.table, rows.weights, range(rows.table.width))
-    return rows.encoded(encoding), encoding
+    encoding = Encoding.of(rows.rows, rows.weights, range(rows.rows.width))
+    return encoded(rows, encoding), encoding

@@ -17,6 +17,7 @@ from likely.evidence.encoding import Encoding
 from likely.evidence.joint_gaussian import MOST_PATTERNS, JointGaussianView
 from likely.evidence.model_view import LEAST, ModelView
 from likely.evidence.rows import TrainingRows
+from likely.evidence.training import encoded
 from likely.evidence.view import FittedView, View
 from likely.numerics.shapes import check
 from tests.unit.evidence.tables import distinct, mixed, numbers, training
@@ -105,7 +106,7 @@ def test_leave_one_out_of_columns_is_a_refit_without_a_copy_of_the_row() -> None
     for i in (0, 11, 40, 63):
         row, k = rows.positions[i], rows.codes[i]
         fewer = weights - (np.arange(80) == row)
-        others = distinct(X, y, fewer).encoded(encoding)
+        others = encoded(distinct(X, y, fewer), encoding)
         assert_allclose(left_out[:, k, i], view.counted(others).terms(rows.rows)[:, k, i], rtol=1e-9, atol=1e-12)
 
 
@@ -126,7 +127,7 @@ def test_leave_one_out_of_a_pooled_covariance_is_a_refit() -> None:
     left_out = view.left_out(rows)
     for i in (0, 17, 59):
         one = rows.take(np.array([i]))
-        again = view.updated(one, -1.0).terms(one.rows)
+        again = view.removed(one).terms(one.rows)
         assert_allclose(left_out[0, :, i], again[0, :, 0], rtol=1e-8)
 
 
@@ -139,8 +140,7 @@ def test_statistics_add_up_and_rows_can_be_removed(name: str) -> None:
     expected = view.terms(rows.rows)
     for other in (
         view.counted(parts[0]) + view.counted(parts[1]),
-        view.counted(parts[0]).updated(parts[1], 1.0),
-        view.updated(parts[0], -1.0).updated(parts[0], 1.0),
+        view.removed(parts[0]) + view.counted(parts[0]),
     ):
         assert_allclose(other.terms(rows.rows), expected, rtol=1e-8, atol=1e-8)
     assert_allclose(
@@ -152,7 +152,7 @@ def test_statistics_add_up_and_rows_can_be_removed(name: str) -> None:
 def test_contributions_add_up_to_the_weighted_terms(name: str) -> None:
     rows, encoding = weighted()
     view = fitted(VIEWS[name], rows, encoding)
-    weights = np.random.default_rng(0).uniform(size=len(view.term_names))
+    weights = np.random.default_rng(0).uniform(size=len(view.term_columns))
     found = view.contributions(rows.rows, weights).sum(axis=2)
     expected = np.tensordot(weights, view.terms(rows.rows), axes=1).T
     assert_allclose(
@@ -169,7 +169,7 @@ def test_a_row_without_values_has_no_evidence(name: str) -> None:
     rows, encoding = training(X, y)
     empty = X[:1].astype(object)
     empty[:] = None
-    terms = fitted(VIEWS[name], rows, encoding).terms(encoding.encode(distinct(empty, ["a"]).table))
+    terms = fitted(VIEWS[name], rows, encoding).terms(encoding.encode(distinct(empty, ["a"]).rows))
     assert_allclose(terms - terms.mean(axis=1, keepdims=True), 0.0, atol=1e-12)
 
 
@@ -186,7 +186,7 @@ def test_many_patterns_of_missing_values_are_replaced_by_the_mean() -> None:
     rows, encoding = training(X, np.arange(400) % 2)
     view: Any = fitted(JointGaussianView(), rows, encoding)
     assert len(np.unique(np.isnan(X), axis=0)) > MOST_PATTERNS
-    assert view.reader.fills
+    assert view.fills
     assert np.isfinite(view.terms(rows.rows)).all()
 
 

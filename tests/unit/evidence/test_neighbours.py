@@ -28,7 +28,9 @@ def encoded(frame: Any, labels: Any, weights: Any = None) -> tuple[TrainingRows,
     keys, first, place = np.unique(row_hashes(table, codes), return_index=True, return_inverse=True)
     merged = np.bincount(place, weight).astype(np.float64)
     encoding = Encoding.of(table, weight, range(table.width))
-    return TrainingRows(encoding.encode(table.take(first)), classes, codes[first], merged, keys, first), encoding
+    return TrainingRows(
+        encoding.encode(table.take(first)), classes, codes[first], merged, keys, first, np.bincount(place)
+    ), encoding
 
 
 def mixed(n: int = 120, seed: int = 0) -> tuple[pd.DataFrame, AnyArray]:
@@ -91,6 +93,7 @@ def test_terms_are_those_of_the_formula() -> None:
         np.concatenate([rows.weights, np.zeros(20)]),
         np.zeros(len(rows) + 20, dtype=np.uint64),
         np.zeros(len(rows) + 20, dtype=np.intp),
+        np.ones(len(rows) + 20, dtype=np.intp),
     )
     for term, numbers in enumerate([both.rows.numbers, both.rows.normal_scores]):
         points = points_of(both, encoding, numbers)
@@ -108,7 +111,7 @@ def test_leave_one_out_is_the_removal_of_one_copy() -> None:
     left_out = view.left_out(rows)
     for i in range(len(rows)):
         one = rows.take(np.array([i]))
-        without = view.updated(replace(one, weights=one.held_out), -1.0)
+        without = view.removed(replace(one, weights=one.held_out))
         assert_allclose(left_out[:, :, [i]], without.terms(one.rows), atol=1e-9)
 
 
@@ -118,13 +121,13 @@ def test_leave_one_out_of_a_sample_is_the_removal_of_one_row(monkeypatch: pytest
     frame, labels = mixed(300)
     rows, encoding = encoded(frame, labels)
     view = fit(rows, encoding)
-    counts = np.bincount(view.codes)
-    assert 60 <= len(view.codes) <= 80
+    counts = np.bincount(view.references.codes)
+    assert 60 <= len(view.references.codes) <= 80
     assert counts[2] == 20  # a tenth of the rows, but at least 20
     left_out = view.left_out(rows)
     for i in range(0, len(rows), 5):
         one = rows.take(np.array([i]))
-        without = view.updated(replace(one, weights=one.held_out), -1.0)
+        without = view.removed(replace(one, weights=one.held_out))
         assert_allclose(left_out[:, :, [i]], without.terms(one.rows), atol=1e-9)
 
 
@@ -136,7 +139,7 @@ def test_rare_classes_with_more_reference_rows_have_honest_evidence(monkeypatch:
     labels = np.repeat([0, 1], [3940, 60])
     rows, encoding = encoded(draw.normal(size=(4000, 2)), labels)
     view = fit(rows, encoding)
-    assert np.bincount(view.codes).tolist() == [197, 20]
+    assert np.bincount(view.references.codes).tolist() == [197, 20]
     view = replace(view, kernels=(Kernel(2.0, 0.5, 2.0),) * 2)
     evidence = view.terms(encoding.encode(read_table(draw.normal(size=(500, 2)))))
     ratio = np.exp(evidence[0, 1] - evidence[0, 0])
@@ -198,10 +201,10 @@ def test_samples_of_parts_merge_to_the_sample_of_all(cap: int, monkeypatch: pyte
     draw = np.random.default_rng(0).permutation(len(rows))
     first, second, third = (rows.take(np.sort(part)) for part in np.array_split(draw, 3))
     view = fit(first, encoding)
-    in_steps = view.updated(third, 1.0).updated(second, 1.0)
-    at_once = view.updated(rows.take(np.sort(draw[len(first) :])), 1.0)
+    in_steps = view + view.counted(third) + view.counted(second)
+    at_once = view + view.counted(rows.take(np.sort(draw[len(first) :])))
     assert_array_equal(in_steps.references.ranks, at_once.references.ranks)
-    assert_array_equal(in_steps.positions, at_once.positions)
+    assert_array_equal(in_steps.references.positions, at_once.references.positions)
     assert_array_equal(in_steps.references.weights, at_once.references.weights)
     assert_allclose(in_steps.references.class_weights, rows.class_weights)
     assert_allclose(in_steps.left_out(rows), at_once.left_out(rows))
@@ -219,7 +222,8 @@ def test_the_sum_of_views_is_the_view_of_all_rows(monkeypatch: pytest.MonkeyPatc
     some, others = rows.take(np.arange(150)), rows.take(np.arange(100, len(rows)))
     view = fit(some, encoding)
     both = view + view.counted(others)
-    expected = view.updated(others, 1.0)
+    twice = np.where(np.arange(len(rows)) // 50 == 2, 2.0, 1.0)
+    expected = view.counted(replace(rows, weights=twice * rows.weights))
     assert_array_equal(both.references.ranks, expected.references.ranks)
     assert_array_equal(both.references.weights, expected.references.weights)
     assert_allclose(both.terms(rows.rows), expected.terms(rows.rows))
@@ -230,10 +234,10 @@ def test_rows_that_are_added_and_removed_leave_no_trace() -> None:
     rows, encoding = encoded(frame, labels)
     some, others = rows.take(np.arange(60)), rows.take(np.arange(40, 100))
     view = fit(some, encoding)
-    again = view.updated(others, 1.0)
-    assert len(again.codes) == 100
+    again = view + view.counted(others)
+    assert len(again.references.codes) == 100
     assert again.references.weights.sum() == 120
-    again = again.updated(others, -1.0)
+    again = again.removed(others)
     assert_array_equal(again.references.ranks, view.references.ranks)
     assert_allclose(again.terms(rows.rows), view.terms(rows.rows), atol=1e-9)
 
@@ -244,7 +248,7 @@ def test_a_view_without_a_fold_has_not_seen_its_classes() -> None:
     fold, rest = np.arange(0, 100, 4), np.setdiff1d(np.arange(100), np.arange(0, 100, 4))
     view = fit(rows, encoding)
     nested = view.without(rows.take(fold), rows.take(rest))
-    assert len(nested.codes) == len(rest)
+    assert len(nested.references.codes) == len(rest)
     turned = rows.codes.copy()
     turned[fold] = np.roll(turned[fold], 1)
     changed = replace(rows, codes=turned)
@@ -258,8 +262,10 @@ def test_similar_rows_are_the_nearest_by_standardised_columns() -> None:
     rows, encoding = encoded(frame, labels)
     view = fit(rows, encoding)
     places, distances = view.similar(rows.rows, 5)
-    assert_array_equal(view.positions[places[:, 0]], rows.positions)  # a training row is most similar to itself
-    assert_array_equal(view.codes[places[:, 0]], rows.codes)
+    assert_array_equal(
+        view.references.positions[places[:, 0]], rows.positions
+    )  # a training row is most similar to itself
+    assert_array_equal(view.references.codes[places[:, 0]], rows.codes)
     points = points_of(rows, encoding, rows.rows.numbers)
     expected = np.sort(np.sqrt(np.sum((points[:, None] - points) ** 2, axis=2)), axis=1)[:, :5]
     assert_allclose(distances, expected, atol=1e-5)
@@ -300,8 +306,8 @@ def test_few_rows_and_classes(rows_per_class: list[int]) -> None:
     for terms in (view.terms(rows.rows), view.left_out(rows)):
         assert terms.shape[1:] == (len(rows_per_class), len(rows))
         assert np.all(np.isfinite(terms))
-    nothing = view.updated(rows, -1.0)
-    assert len(nothing.codes) == 0
+    nothing = view.removed(rows)
+    assert len(nothing.references.codes) == 0
     assert_array_equal(nothing.terms(rows.rows), 0.0)
     assert nothing.similar(rows.rows, 3)[0].shape == (len(rows), 0)
 

@@ -26,7 +26,9 @@ def training(frame: pd.DataFrame, labels: Any, weights: Any = None) -> tuple[Tra
     encoding = Encoding.of(table, weight, range(table.width))
     classes, codes = np.unique(np.asarray(labels), return_inverse=True)
     order = np.arange(len(frame))
-    return TrainingRows(encoding.encode(table), classes, codes, weight, order.astype(np.uint64), order), encoding
+    return TrainingRows(
+        encoding.encode(table), classes, codes, weight, order.astype(np.uint64), order, np.ones_like(order)
+    ), encoding
 
 
 def mixed_frame(n: int = 70, seed: int = 0, missing: float = 0.1) -> tuple[pd.DataFrame, NDArray[Any]]:
@@ -146,11 +148,11 @@ def test_folds_and_updates_equal_refits() -> None:
     without = fitted.without(rows.take(held_out), part)
     np.testing.assert_allclose(without.terms(rows.rows), refit.terms(rows.rows), rtol=1e-13)
     np.testing.assert_allclose(without.left_out(part), refit.left_out(part), rtol=1e-13)
-    again = without.updated(rows.take(held_out), 1.0)
+    again = without + without.counted(rows.take(held_out))
     np.testing.assert_allclose(again.terms(rows.rows), fitted.terms(rows.rows), rtol=1e-13)
     both = fitted.counted(part) + fitted.counted(rows.take(held_out))
     np.testing.assert_array_equal(both.counts, fitted.counts)
-    none = fitted.updated(rows, -1.0)
+    none = fitted.removed(rows)
     assert not none.counts.any()
     assert np.ptp(none.terms(rows.rows), axis=1).max() == 0.0
 

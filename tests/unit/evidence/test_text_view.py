@@ -23,6 +23,7 @@ from likely.errors import InputError, InputTypeError, ModelFileError
 from likely.evidence.encoding import Encoding
 from likely.evidence.rows import TrainingRows
 from likely.evidence.text import FittedText, TextColumn, TextView
+from likely.evidence.training import encoded
 from likely.families.text.term_models import ScaledTerms
 from likely.typing import AnyArray
 from tests.unit.evidence.tables import distinct
@@ -80,14 +81,14 @@ def text_of(model: EvidenceClassifier) -> TextColumn:
     """The only text column of a model."""
     view = model.model_.views[-1].view
     assert isinstance(view, FittedText)
-    return view.columns[0]
+    return view.parts[0]
 
 
 def training(X: Any, y: Any, weights: Any = None) -> tuple[TrainingRows, Encoding]:
     rows = distinct(X, y, weights)
-    texts = text_columns(rows.table, rows.weights)
-    encoding = Encoding.of(rows.table, rows.weights, range(rows.table.width), texts)
-    return rows.encoded(encoding), encoding
+    texts = text_columns(rows.rows, rows.weights)
+    encoding = Encoding.of(rows.rows, rows.weights, range(rows.rows.width), texts)
+    return encoded(rows, encoding), encoding
 
 
 def fitted(rows: TrainingRows, encoding: Encoding) -> FittedText:
@@ -142,7 +143,6 @@ def test_terms_are_the_evidence_of_a_text_classifier() -> None:
     X, y = corpus()
     rows, encoding = training(X, y)
     view = fitted(rows, encoding)
-    assert view.term_names == ("note",)
     assert view.term_columns == (0,)
     model = TextClassifier().fit(X["note"].tolist(), y)
     assert model.calibration_ is not None
@@ -161,7 +161,7 @@ def test_leave_one_out_removes_the_document_from_the_sums_of_its_class(weights: 
     X, y = corpus(60)
     rows, encoding = training(X, y, None if weights is None else np.where(np.arange(60) % 4, 1.0, weights))
     view = fitted(rows, encoding)
-    model = view.columns[0].fit.model
+    model = view.parts[0].fit.model
     assert isinstance(model, ScaledTerms)
     notes = [note if isinstance(note, str) else "" for note in X["note"].iloc[rows.positions]]
     counts = CountVectorizer(token_pattern=r"\w+|[!?$£€]").fit_transform(notes).toarray()

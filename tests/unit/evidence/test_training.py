@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from likely.errors import InputError
-from likely.evidence.training import LEAST_OF_CLASS, nested_folds, proportional_sample
+from likely.evidence.training import LEAST_OF_CLASS, encoded_parts, nested_folds, proportional_sample
 from tests.unit.evidence.tables import distinct, mixed, numbers, training
 
 
@@ -78,10 +76,10 @@ def test_weights_are_repeats_for_folds_and_parts_add_up() -> None:
     X, y = numbers(90)
     weights = np.random.default_rng(0).integers(1, 4, 90)
     index = np.repeat(np.arange(90), weights)
-    weighted, repeated = training(X, y, weights)[0], training(X.iloc[index], y[index])[0]
+    (weighted, encoding), (repeated, _) = training(X, y, weights), training(X.iloc[index], y[index])
     for one, two in zip(nested_folds(weighted), nested_folds(repeated), strict=True):
         assert_array_equal(one, two)
     assert_array_equal(weighted.weights, repeated.weights)
     rows = distinct(X, y, weights)
-    assert sum(len(part) for part in rows.parts()) == len(rows) == 90
-    assert replace(rows).take(np.arange(5)).copies.tolist() == [1] * 5
+    assert sum(len(part) for part in encoded_parts(rows, encoding)) == len(rows) == 90
+    assert rows.take(np.arange(5)).copies.tolist() == [1] * 5

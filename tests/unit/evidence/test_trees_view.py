@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
+from likely import EvidenceClassifier
 from likely.data.row_hash import row_hashes
 from likely.data.validation import read_table
 from likely.errors import InputError
@@ -33,7 +34,7 @@ def training_rows(X: pd.DataFrame, y: AnyArray, weights: AnyArray | None = None)
     keys, first, place = np.unique(row_hashes(table, codes), return_index=True, return_inverse=True)
     total, table = np.bincount(place, weights).astype(float), table.take(first)
     encoding = Encoding.of(table, total, range(table.width))
-    return TrainingRows(encoding.encode(table), classes, codes[first], total, keys, first), encoding
+    return TrainingRows(encoding.encode(table), classes, codes[first], total, keys, first, np.bincount(place)), encoding
 
 
 def mixed_frame(n: int = 90, seed: int = 0, missing: float = 0.0) -> tuple[pd.DataFrame, AnyArray]:
@@ -255,9 +256,15 @@ def test_updates_count_rows_in_the_same_trees() -> None:
     more, y = mixed_frame(50, seed=9, missing=0.3)
     table, codes = read_table(more), np.searchsorted(rows.classes, y)
     added = TrainingRows(
-        encoding.encode(table), rows.classes, codes, np.full(50, 0.3), row_hashes(table, codes), np.arange(50)
+        encoding.encode(table),
+        rows.classes,
+        codes,
+        np.full(50, 0.3),
+        row_hashes(table, codes),
+        np.arange(50),
+        np.ones(50),
     )
-    larger = view.updated(added, 1.0)
+    larger = view + view.counted(added)
     assert_near(larger.counts[:12], np.tile(larger.counts[0], (12, 1)))
     assert_near(larger.counts[0], rows.class_weights + added.class_weights)
     cells = np.concatenate([rows.rows.cells, added.rows.cells])
@@ -265,7 +272,7 @@ def test_updates_count_rows_in_the_same_trees() -> None:
     both = replace(rows, rows=replace(rows.rows, cells=cells), codes=codes, weights=weights)
     expected = literal_terms(larger, both, cells[4], range(12), weights)
     assert_near(larger.terms(rows.rows)[:, :, 4], expected)
-    smaller = larger.updated(added, -1.0)
+    smaller = larger.removed(added)
     assert np.all(smaller.counts[view.counts == 0.0] == 0.0)
     assert_near(smaller.counts, view.counts)
 
@@ -418,9 +425,8 @@ def test_no_view_without_columns() -> None:
 
 
 def test_the_number_of_trees_is_checked() -> None:
-    rows, encoding = training_rows(*mixed_frame())
-    with pytest.raises(InputError, match="n_trees=0 is not positive"):
-        TreesView(0).fit(rows, encoding, 0)
+    with pytest.raises(InputError, match="n_trees=0"):
+        EvidenceClassifier(["trees"], n_trees=0).fit(*mixed_frame())
 
 
 def test_a_fitted_view_has_plain_arrays() -> None:

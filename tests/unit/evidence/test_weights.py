@@ -11,8 +11,12 @@ import scipy.optimize
 from scipy.special import log_softmax, softmax
 
 from likely.evidence import weights as module
-from likely.evidence.weights import EvidenceProblem, HeldOut, Ranges, Weights, centre, choose, solve
+from likely.evidence.weights import EvidenceProblem, EvidenceRows, Ranges, Solver, Weights, centre, choose
 from likely.typing import AnyArray, Array
+
+
+def solve(data: EvidenceProblem, within: float, between: float) -> Weights:
+    return Solver(data).solve(within, between)
 
 
 def evidence(
@@ -29,7 +33,7 @@ def evidence(
 def problem(terms: Array, views: AnyArray, codes: AnyArray, weights: Array | None = None) -> EvidenceProblem:
     weights = np.ones(len(codes)) if weights is None else weights
     totals = np.bincount(codes, weights, minlength=terms.shape[1]).astype(np.float64)
-    return EvidenceProblem(terms, views, codes, weights, totals)
+    return EvidenceProblem(terms, codes, weights, views, totals)
 
 
 def objective(x: Array, data: EvidenceProblem, within: float, between: float) -> float:
@@ -85,7 +89,9 @@ def test_some_weights_are_exactly_zero_and_warm_starts_have_the_same_solution() 
     data = problem(terms, views, codes)
     found = solve(data, 1.0, 0.5)
     assert 0 < np.count_nonzero(found.w == 0) < 20
-    again = solve(data, 1.0, 0.5, start=solve(data, 1000.0, 50.0))
+    solver = Solver(data)
+    solver.solve(1000.0, 50.0)
+    again = solver.solve(1.0, 0.5)
     np.testing.assert_allclose(again.w, found.w, atol=1e-8)
     np.testing.assert_allclose(again.b, found.b, atol=1e-7)
 
@@ -154,19 +160,19 @@ def test_without_terms_the_class_proportions_are_fitted() -> None:
 def test_a_class_without_rows_has_a_finite_intercept() -> None:
     terms, views, codes = evidence(4, 2, 30)
     data = EvidenceProblem(
-        np.concatenate([terms, terms[:, :1]], axis=1), views, codes, np.ones(30), np.array([*np.bincount(codes), 0.0])
+        np.concatenate([terms, terms[:, :1]], axis=1), codes, np.ones(30), views, np.array([*np.bincount(codes), 0.0])
     )
     found = solve(data, 10.0, 0.5)
     assert np.all(np.isfinite(found.b))
     assert found.b[2] < found.b[:2].min()
 
 
-def halves(terms: Array, views: AnyArray, codes: AnyArray) -> list[tuple[EvidenceProblem, HeldOut]]:
+def halves(terms: Array, views: AnyArray, codes: AnyArray) -> list[tuple[EvidenceProblem, EvidenceRows]]:
     n = len(codes)
     out = []
     for fold in range(2):
         held, kept = np.arange(n) % 2 == fold, np.arange(n) % 2 != fold
-        rows = HeldOut(terms[:, :, held], codes[held], np.ones(held.sum()))
+        rows = EvidenceRows(terms[:, :, held], codes[held], np.ones(held.sum()))
         out.append((problem(terms[:, :, kept], views, codes[kept]), rows))
     return out
 
@@ -199,7 +205,7 @@ def test_the_exponent_has_the_least_penalised_loss_on_held_out_rows() -> None:
     terms, views, codes = evidence(10, 3, 90, signal=0.3)
     for overstated in (1.0, 3.0):  # leave-one-out evidence that is larger than that of held-out rows
         nested = [
-            (problem(data.terms, views, data.codes), HeldOut(held.terms / overstated, held.codes, held.weights))
+            (problem(data.terms, views, data.codes), EvidenceRows(held.terms / overstated, held.codes, held.weights))
             for data, held in halves(terms, views, codes)
         ]
         pool = choose(problem(terms, views, codes), nested)
@@ -221,7 +227,7 @@ def test_the_exponent_is_where_the_slope_of_the_loss_is_zero() -> None:
     """To all digits: values of the loss near its minimum differ by less than their rounding."""
     for seed in range(5):
         terms, views, codes = evidence(10, 3, 3000, seed=seed)
-        data, held = problem(terms, views, codes), HeldOut(terms / 2.0, codes, np.ones(3000))
+        data, held = problem(terms, views, codes), EvidenceRows(terms / 2.0, codes, np.ones(3000))
         weights = solve(data, 10.0, 5.0)
         t = module._exponent([(weights, held)])
         scores = np.einsum("j,jkn->kn", t * weights.w, held.terms)
@@ -279,12 +285,12 @@ def test_one_nested_problem_is_in_memory_at_a_time() -> None:
     terms, views, codes = evidence(10, 3, 90, signal=0.3)
     alive: list[weakref.ref[Array]] = []
 
-    def generated() -> Iterator[tuple[EvidenceProblem, HeldOut]]:
+    def generated() -> Iterator[tuple[EvidenceProblem, EvidenceRows]]:
         for i in range(2):
             assert all(each() is None for each in alive)
             yield made(i)
 
-    def made(i: int) -> tuple[EvidenceProblem, HeldOut]:
+    def made(i: int) -> tuple[EvidenceProblem, EvidenceRows]:
         data, rows = halves(terms, views, codes)[i]
         alive.append(weakref.ref(data.terms))
         return data, rows
