@@ -11,7 +11,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from likely.estimators.generative import JointDensity
-from likely.families.gaussian.densities import Elliptical, GaussianConditionals
+from likely.families.gaussian.densities import GaussianConditionals
+from likely.families.gaussian.elliptical import Elliptical
 from likely.families.quadratic import Quadratic
 from likely.typing import Array
 

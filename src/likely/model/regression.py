@@ -13,7 +13,7 @@ from likely.data.row_blocks import evaluate
 from likely.data.table import Table
 from likely.errors import NotEstimableError
 from likely.families.gaussian.conditional import ConditionalDensity, ConditionalMeans, PredictiveMixture, blend
-from likely.families.gaussian.densities import Elliptical
+from likely.families.gaussian.elliptical import Elliptical
 from likely.families.gaussian.family import Gaussian
 from likely.model.fit import Fit
 from likely.model.specification import Specification

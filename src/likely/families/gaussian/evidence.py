@@ -7,7 +7,8 @@ from scipy.special import multigammaln
 
 from likely.errors import NoEvidenceError
 from likely.families.gaussian.covariance import DenseCovariance, DiagonalCovariance, Identity, Spherical, Structure
-from likely.families.gaussian.densities import Elliptical, GaussianConditionals
+from likely.families.gaussian.densities import GaussianConditionals
+from likely.families.gaussian.elliptical import Elliptical
 from likely.families.gaussian.prior import NormalInverseWishartPosterior
 from likely.numerics.special import LOG_2PI, log_gamma_ratio
 from likely.statistics.counts import across

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from likely.families.gaussian.densities import Elliptical
+from likely.families.gaussian.elliptical import Elliptical
 from likely.families.gaussian.missing_cells import MissingValues
 from likely.statistics.accumulator import Accumulator
 from likely.statistics.moments import Moments

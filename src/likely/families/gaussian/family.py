@@ -15,7 +15,8 @@ from likely.families.estimation import Estimation, check_belongs
 from likely.families.gaussian.accumulator import MomentsAccumulator
 from likely.families.gaussian.conditional import EmpiricalBayesRidge, Unfactored
 from likely.families.gaussian.covariance import Spherical, Structure, structure_of
-from likely.families.gaussian.densities import Elliptical, GaussianConditionals
+from likely.families.gaussian.densities import GaussianConditionals
+from likely.families.gaussian.elliptical import Elliptical
 from likely.families.gaussian.estimates import (
     PreparedMoments,
     check_observed,

@@ -16,7 +16,7 @@ import scipy.special
 from likely.errors import InputError, NoEvidenceError
 from likely.families.base import Columns, Conditionals, Family, LeaveOneOutDensity
 from likely.families.estimation import Estimation
-from likely.families.gaussian.densities import Elliptical
+from likely.families.gaussian.elliptical import Elliptical
 from likely.families.gaussian.expected_moments import ExpectedMoments
 from likely.families.gaussian.family import Gaussian
 from likely.families.parameters import Parameter
