@@ -50,7 +50,7 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
         return np.asarray(2.0 * self.stretch[codes] * (self.log_peak[codes] - density))
 
     @cached_property
-    def linear(self) -> bool:
+    def is_linear(self) -> bool:
         """Whether the covariance is pooled, so that scores are linear in x."""
         return self.distances.shared and bool(np.all(self.stretch == self.stretch[0]))
 
@@ -72,16 +72,12 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
             return weights, intercept if far else intercept - weights @ centre, far
 
     @property
-    def is_linear(self) -> bool:
-        return self.linear
-
-    @property
     def width(self) -> int:
         return 2 * self.n_classes if self._by_line else self.distances.width
 
     @cached_property
     def _by_line(self) -> bool:
-        return self.linear and self.distances.reach <= MAX_LINEAR_REACH
+        return self.is_linear and self.distances.reach <= MAX_LINEAR_REACH
 
     def scores(self, rows: AnyArray) -> Array:
         if not self._by_line:
@@ -164,7 +160,7 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
 
     def quadratic(self) -> Quadratic:
         unit, centre = self.coordinates.unit, self.coordinates.to_user(self.distances.centre)
-        if self.linear:
+        if self.is_linear:
             weights, constant = self._centred_weights
             with np.errstate(over="ignore", invalid="ignore"):
                 return Quadratic(None, weights / unit, constant, centre)

@@ -124,16 +124,13 @@ class Elliptical(Conditionals):
         index = np.flatnonzero(incomplete)
         for k in np.flatnonzero(np.bincount(codes[index], minlength=1)).tolist():
             mine = index[codes[index] == k]
-            found[mine] = self.only(k).log_density(rows[mine])[0]
+            found[mine] = self.of_classes([k]).log_density(rows[mine])[0]
         return found
 
-    def only(self, label: int) -> Self:
-        """The same densities of one class alone."""
-        one = slice(label, label + 1)
-        parts = {
-            name: getattr(self, name)[one] for name in ("mean", "group", "stretch", "degrees") if hasattr(self, name)
-        }
-        return replace(self, **parts)
+    def of_classes(self, labels: Index | list[int]) -> Self:
+        """The densities of these classes, any number of times each."""
+        names = [name for name in ("mean", "group", "stretch", "degrees") if hasattr(self, name)]
+        return replace(self, **{name: getattr(self, name)[labels] for name in names})
 
     def observed(self, rows: AnyArray) -> tuple[Array, Array, Array, Array] | None:
         """Squared distances and log-determinants (classes, n) of the observed values of rows; their number, and the sum
