@@ -251,7 +251,8 @@ class _Problem:
         """
         away = self.evidence - np.einsum("kn,kn->n", p, self.evidence)
         total, pull = p @ self.weights, self.weights @ away[self.codes, np.arange(len(self.codes))]
-        by_t, by_c = np.log(t) / t - pull, PRECISION * c + total - self._observed(len(c))
+        observed = np.bincount(self.codes, self.weights, minlength=len(c))
+        by_t, by_c = np.log(t) / t - pull, PRECISION * c + total - observed
         away *= p
         cross = away @ self.weights
         own = max((1.0 - np.log(t)) / t**2, 1e-3)  # of the prior of t
@@ -275,7 +276,3 @@ class _Problem:
 
         scaled = LinearOperator((len(total), len(total)), matvec=product, dtype=np.float64)
         return np.array([scale * cg(scaled, scale * each, rtol=CG_TOL, maxiter=MOST_STEPS)[0] for each in right])
-
-    def _observed(self, classes: int) -> Array:
-        """The weight of each class."""
-        return np.bincount(self.codes, self.weights, minlength=classes).astype(np.float64)

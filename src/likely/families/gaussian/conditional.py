@@ -361,7 +361,10 @@ class PredictiveMixture:
 
     def quantile(self, chance: float) -> Array:
         """What each target is below with this probability, given x, (n, q)."""
-        ends = [part.location + part.marginal_scale * _quantile(part.degrees, chance)[:, None] for part in self.parts]
+        ends = [
+            part.location + part.marginal_scale * scipy.special.stdtrit(part.degrees, chance)[:, None]
+            for part in self.parts
+        ]
         if len(ends) == 1:
             return ends[0]
         used = self.weights[:, :, None] > 0.0
@@ -387,7 +390,7 @@ class PredictiveMixture:
             away, size = y - part.location.ravel()[place], part.marginal_scale.ravel()[place]
             with np.errstate(divide="ignore", invalid="ignore"):
                 steps = np.where(size > 0.0, away / size, np.where(away < 0.0, -np.inf, np.inf))
-            total += s[row] * _probability(part.degrees[row], steps)
+            total += s[row] * scipy.special.stdtr(part.degrees[row], steps)
         return total
 
     def log_density(self, y: Array, varying: Index) -> Array:
@@ -409,18 +412,6 @@ def _standard_deviation(part: ConditionalDensity) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         factor = np.where(np.isinf(nu), 1.0, np.where(nu > 2.0, np.sqrt(nu / (nu - 2.0)), np.inf))
         return np.where(part.marginal_scale > 0.0, part.marginal_scale * factor[:, None], 0.0)
-
-
-def _quantile(degrees: Array, chance: float) -> Array:
-    gaussian = np.isinf(degrees)
-    finite = np.where(gaussian, 1.0, degrees)
-    return np.where(gaussian, scipy.special.ndtri(chance), scipy.special.stdtrit(finite, chance))
-
-
-def _probability(degrees: Array, steps: Array) -> Array:
-    gaussian = np.isinf(degrees)
-    finite = np.where(gaussian, 1.0, degrees)
-    return np.where(gaussian, scipy.special.ndtr(steps), scipy.special.stdtr(finite, steps))
 
 
 def _log_density(part: ConditionalDensity, y: Array, index: Index, wanted: Index) -> Array:

@@ -111,9 +111,11 @@ class Distances:
         self._offset = np.zeros((len(mean), 1)) if offset is None else offset[:, None]
         self.centre = mean[0] + (mean - mean[0]).mean(axis=0)  # exact where all means agree
         self.reach, self.length = covariance.reach(mean, group)
-        self._uncentred = max(self.reach, self.length) <= MAX_UNCENTRED_REACH
-        if not self._uncentred:
-            self.reach, self.length = covariance.reach(mean - self.centre, group)
+        self._origin: Array | None = None  # that rows and means are centred on
+        self._away, centring = mean, 0
+        if not max(self.reach, self.length) <= MAX_UNCENTRED_REACH:
+            self._origin, self._away, centring = self.centre, mean - self.centre, covariance.dimension
+            self.reach, self.length = covariance.reach(self._away, group)
         self._groups = np.unique(group).tolist()
         self.shared = len(self._groups) == 1
         self.form = "one by one"
@@ -122,11 +124,11 @@ class Distances:
             return
         if self.length <= MAX_SQUARED_REACH and self.shared and isinstance(covariance, DenseCovariance):
             self.form = "pooled"
-            self._origin = None if self._uncentred else self.centre
             self._chunk_rows = max(2**18 // (covariance.rank + len(mean)), 256)
-            self.width = covariance.rank + 3 * len(mean) + (0 if self._uncentred else covariance.dimension)
+            self.width = covariance.rank + 3 * len(mean) + centring
         elif self.length <= MAX_SQUARED_REACH and self._expand():
             self.form = "expanded"
+            self.width = 5 * len(mean) + centring
         elif isinstance(covariance, DenseCovariance) and not self.shared:
             self.form = "panels"
             self._build_panels(covariance)
@@ -144,15 +146,12 @@ class Distances:
             if basis is None:
                 return False
             weight = self._factor * basis.weight[self.group]
-        self._origin = None if self._uncentred else self.centre
-        away = self.mean if self._uncentred else self.mean - self.centre
-        turned = away if basis is None else away @ basis.directions.T
+        turned = self._away if basis is None else self._away @ basis.directions.T
         pull = weight * turned
         linear = -2.0 * (pull if basis is None else pull @ basis.directions)
         self._terms = _QuadraticForms(None if basis is None else basis.directions, weight, linear)
         self._constant = self._offset + np.einsum("kv,kv->k", pull, turned)[:, None]
         self._chunk_rows = max(2**18 // weight.shape[1], 256)
-        self.width = 5 * len(self.mean) + (0 if self._uncentred else covariance.dimension)
         return True
 
     def _expanded(self, rows: AnyArray) -> Array:
@@ -172,7 +171,7 @@ class Distances:
         covariance, g = self.covariance, int(self.group[0])
         assert isinstance(covariance, DenseCovariance)
         factor, rank = covariance.factor[g], covariance.rank
-        white = covariance.whiten(self.mean if self._uncentred else self.mean - self.centre, g)
+        white = covariance.whiten(self._away, g)
         linear = -2.0 * self._factor * (white @ factor.T)
         triangle: list[tuple[int, int, Array]] = []
         cuts = np.linspace(0, rank, int(np.clip(rank // 50, 1, 10)) + 1).astype(int)

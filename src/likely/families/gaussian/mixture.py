@@ -94,11 +94,11 @@ class MixtureFamily(Family):
     def describe(self) -> str:
         return f"{self._inner(None).describe()}, {self.components} components"
 
-    def _accumulator(self, classes: AnyArray, columns: Columns) -> Unassigned:
-        return Unassigned(self, classes, columns)
+    def _accumulator(self, classes: AnyArray, columns: Columns) -> Split:
+        return Split(self, classes, columns)
 
-    def _expected_accumulator(self, builder: Unassigned, fitted: Conditionals) -> Split:
-        return Split(builder, fitted)
+    def _expected_accumulator(self, builder: Split, fitted: Conditionals) -> Split:
+        return Split(self, builder.classes, builder.columns, fitted)
 
     def _initial_family(self) -> Family:
         return self._inner(None)._initial_family().set_params(shared=self.shown.shared)
@@ -184,51 +184,41 @@ class MixtureFamily(Family):
         return log_density
 
 
-class Unassigned:
-    """Placeholder accumulator: rows cannot be added before their components are estimated."""
+class Split:
+    """Accumulates moments of rows, each weighted by its responsibilities p(component | x, class).
+
+    Without densities (`fitted` is None) there are none, and rows cannot be added.
+    """
 
     groups = None
     block_rows = 2**15
 
-    def __init__(self, family: MixtureFamily, classes: AnyArray, columns: Columns) -> None:
-        self.family, self.classes, self.columns = family, classes, columns
+    def __init__(
+        self, family: MixtureFamily, classes: AnyArray, columns: Columns, fitted: Conditionals | None = None
+    ) -> None:
+        self.family, self.classes, self.columns, self._fitted = family, classes, columns, fitted
+        self._mass = np.zeros(len(classes) * family.components)
+        if isinstance(fitted, Mixtures):
+            inner = family._inner(classes)._accumulator(np.arange(len(self._mass)), columns)
+            self._inner: Any = ExpectedMoments(inner, fitted.inner) if family._needs_complete_rows else inner
 
     def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
-        raise InputError(
-            f"Gaussian(components={self.family.components}) is fitted by expectation maximisation from all rows at "
-            "once. Use fit."
-        )
-
-    def finish(self) -> Any:
-        raise AssertionError("nothing was added")
-
-
-class Split:
-    """Accumulates moments of rows, each weighted by its responsibilities p(component | x, class)."""
-
-    groups = None
-
-    def __init__(self, builder: Unassigned, fitted: Conditionals) -> None:
-        assert isinstance(fitted, Mixtures)
-        family, self._classes = builder.family, builder.classes
-        self._components, self._fitted = family.components, fitted
-        size = len(self._classes) * self._components
-        inner = family._inner(self._classes)._accumulator(np.arange(size), builder.columns)
-        self._inner: Any = ExpectedMoments(inner, fitted.inner) if family._needs_complete_rows else inner
-        self._mass = np.zeros(size)
-        self.block_rows = 2**15
-
-    def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
+        components = self.family.components
+        if not isinstance(self._fitted, Mixtures):
+            raise InputError(
+                f"Gaussian(components={components}) is fitted by expectation maximisation from all rows at once. Use "
+                "fit."
+            )
         weights = np.ones(len(block)) if weights is None else weights
         responsibilities = self._fitted.split(block, codes)
-        for r in range(self._components):
-            sub = codes.astype(np.intp) * self._components + r
+        for r in range(components):
+            sub = codes.astype(np.intp) * components + r
             mine = weights * responsibilities[r]
             self._inner.add(block, sub, mine)
             self._mass += np.bincount(sub, mine, minlength=len(self._mass))
 
     def finish(self) -> SubMoments:
-        return SubMoments(self._classes, self._inner.finish(), self._mass.reshape(len(self._classes), -1))
+        return SubMoments(self.classes, self._inner.finish(), self._mass.reshape(len(self.classes), -1))
 
 
 @dataclass(frozen=True, eq=False)
