@@ -202,38 +202,19 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
     def expressions(self, cells: Sequence[Cell]) -> list[Expression]:
         cells = self._bounded(cells)
         if not isinstance(self.covariance, DenseCovariance):
-            return self._contrasts_of_columns(cells) if self._by_line else self._sums_of_columns(cells)
-        labels = range(self.n_classes)
+            if self._by_line:
+                return self._contrasts_of_columns(cells)
+            deviations, logs = self._deviations(), np.log(self._deviations())
+            return self._sums_of_columns(cells, deviations, lambda z, k, i: -0.5 * square(z) - float(logs[k, i]))
         if is_complete(cells):
             if self._by_line:
                 return self._complete_contrasts(cells)
-            return [float(self.log_peak[k]) - 0.5 * self._squared_distance(cells, k) for k in labels]
-        factored = self._factored(cells)
+            distances = [self._squared_distance(cells, k) for k in range(self.n_classes)]
+            return [float(peak) - 0.5 * distance for peak, distance in zip(self.log_peak, distances, strict=True)]
         if self._by_line:
-            return self._contrasts(cells, factored[int(self.group[0])])
-        found = []
-        for k in labels:
-            mine = factored[int(self.group[k])]
-            steps = self._log_deviations(cells, k)
-            found.append(-0.5 * (mine.squared(self._standardised(cells, k)) + mine.log_determinant) - steps)
-        return found
-
-    def _log_deviations(self, cells: Sequence[Cell], label: int) -> Expression:
-        """Σ log deviation over the observed columns, less ½·log 2π, which all classes share, for each."""
-        logs = np.log(self._deviations()[label]).tolist()
-        return total([cells[j].known(constant(s)) for j, s in zip(self.covariance.owner.tolist(), logs, strict=True)])
-
-    def _sums_of_columns(self, cells: Sequence[Cell]) -> list[Expression]:
-        """Σ −½·((x − mean)/deviation)² − log deviation."""
-        owner, mean, deviations = self.covariance.owner.tolist(), self.class_means(), self._deviations()
-        found = []
-        for k in range(self.n_classes):
-            terms = []
-            for j, s in zip(owner, deviations[k].tolist(), strict=True):
-                z = (cells[j].filled(0.0) - float(mean[k, j])) / s
-                terms.append(cells[j].known(-0.5 * square(z) - float(np.log(s))))
-            found.append(total(terms))
-        return found
+            return self._contrasts(cells, self._factored(cells)[int(self.group[0])])
+        # Less ½·log 2π for each observed column, which all classes share.
+        return [-0.5 * distance - scale for distance, scale in self._distances_and_scales(cells)]
 
     def _contrasts_of_columns(self, cells: Sequence[Cell]) -> list[Expression]:
         """Scores relative to the first class under pooled variances: Σ b·(a − b/2), a = (x − m_0)/s, b = (m_k − m_0)/s.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self
@@ -19,7 +19,7 @@ from likely.families.gaussian.missing_cells import MissingValues
 from likely.families.gaussian.partition import Partition
 from likely.numerics.arrays import LARGEST_NUMBER, has_missing
 from likely.numerics.coordinates import MOST_UNITS, Coordinates
-from likely.numerics.expressions import Cell, Expression, bounded_cells, linear, square, total
+from likely.numerics.expressions import Cell, Expression, bounded_cells, constant, linear, square, total
 from likely.typing import AnyArray, Array, Index
 
 
@@ -292,8 +292,23 @@ class Elliptical(Conditionals):
         centred = [x.value - m for x, m in zip(cells, self.class_means()[label].tolist(), strict=True)]
         return total([square(linear(column, centred)) for column in factor.T.tolist()])
 
+    def _distances_and_scales(self, cells: Sequence[Cell]) -> list[tuple[Expression, Expression]]:
+        """Squared distance of the observed values, and Σ log deviation + ½·log|R| of their correlations, by class."""
+        used = [cells[j] for j in self.covariance.owner.tolist()]
+        logs, factored, found = np.log(self._deviations()), self._factored(cells), []
+        for k in range(self.n_classes):
+            z, mine = self._standardised(cells, k), factored.get(int(self.group[k]))
+            scale = total([cell.known(constant(s)) for cell, s in zip(used, logs[k].tolist(), strict=True)])
+            if mine is None:
+                found.append((total([square(value) for value in z]), scale))
+            else:
+                found.append((mine.squared(z), scale + 0.5 * mine.log_determinant))
+        return found
+
     def _factored(self, cells: Sequence[Cell]) -> dict[int, Factored]:
-        """The factorisation of the covariance of each group of classes."""
+        """The factorisation of the covariance of each group of classes; none of independent columns."""
+        if isinstance(self.covariance, DiagonalCovariance):
+            return {}
         if not self.has_full_rank:
             raise ExportError(
                 "a column is a linear combination of others, and rows with missing values need a covariance of full "
@@ -305,6 +320,16 @@ class Elliptical(Conditionals):
             g: Factored.of(used, self.covariance.matrix(g)[np.ix_(owner, owner)])
             for g in np.unique(self.group).tolist()
         }
+
+    def _sums_of_columns(
+        self, cells: Sequence[Cell], scales: Array, term: Callable[[Expression, int, int], Expression]
+    ) -> list[Expression]:
+        """Σ_i term(z_i, k, i) of the observed values of the columns in `owner`, z = (x − mean)/scale, by class."""
+        owner, mean, found = self.covariance.owner.tolist(), self.class_means(), []
+        for k in range(self.n_classes):
+            z = [(cells[j].filled(0.0) - float(mean[k, j])) / float(s) for j, s in zip(owner, scales[k], strict=True)]
+            found.append(total([cells[j].known(term(z[i], k, i)) for i, j in enumerate(owner)]))
+        return found
 
     def _standardised(self, cells: Sequence[Cell], label: int) -> list[Expression]:
         """(x − mean)/deviation of the columns in `owner`; 0 for missing values."""

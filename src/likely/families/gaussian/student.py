@@ -13,8 +13,9 @@ from likely.families.gaussian.covariance import DenseCovariance, DiagonalCovaria
 from likely.families.gaussian.elliptical import Elliptical
 from likely.families.gaussian.expressions import is_complete
 from likely.numerics.arrays import all_finite, has_missing
-from likely.numerics.expressions import Cell, Expression, constant, log1p, pick, square, total, where
+from likely.numerics.expressions import Cell, Expression, log1p, pick, square, total, where
 from likely.numerics.special import log_gamma_ratio, product_minus_one
+from likely.statistics.counts import across
 from likely.typing import AnyArray, Array, Index
 
 
@@ -103,28 +104,18 @@ class StudentConditionals(Students):
     # -- expressions
 
     def expressions(self, cells: Sequence[Cell]) -> list[Expression]:
-        cells, dense = self._bounded(cells), isinstance(self.covariance, DenseCovariance)
-        if dense and is_complete(cells):
-            power = (self.degrees + self.covariance.rank) / 2.0
+        cells, degrees = self._bounded(cells), self.degrees.tolist()
+        if isinstance(self.covariance, DenseCovariance) and is_complete(cells):
+            peaks, rank = self.log_peak.tolist(), self.covariance.rank
             return [
-                float(self.log_peak[k])
-                - float(power[k]) * log1p(self._squared_distance(cells, k) / float(self.degrees[k]))
-                for k in range(self.n_classes)
+                peaks[k] - (nu + rank) / 2.0 * log1p(self._squared_distance(cells, k) / nu)
+                for k, nu in enumerate(degrees)
             ]
         used = [cells[j] for j in self.covariance.owner.tolist()]
-        count = total([where(cell.missing, 0.0, 1.0) for cell in used])
-        factored = self._factored(cells) if dense else {}
-        deviations, counts = np.log(self._deviations()), np.arange(len(used) + 1.0)
+        count, counts = total([where(cell.missing, 0.0, 1.0) for cell in used]), np.arange(len(used) + 1.0)
         found = []
-        for k, nu in enumerate(self.degrees.tolist()):
-            z = self._standardised(cells, k)
+        for nu, (distance, scale) in zip(degrees, self._distances_and_scales(cells), strict=True):
             peaks = log_gamma_ratio(np.full_like(counts, nu / 2.0), counts / 2.0) - 0.5 * counts * np.log(nu * np.pi)
-            scale = total([cell.known(constant(s)) for cell, s in zip(used, deviations[k].tolist(), strict=True)])
-            if dense:
-                mine = factored[int(self.group[k])]
-                distance, scale = mine.squared(z), scale + 0.5 * mine.log_determinant
-            else:
-                distance = total([square(value) for value in z])
             found.append(pick(count, peaks) - scale - 0.5 * (nu + count) * log1p(distance / nu))
         return found
 
@@ -206,15 +197,10 @@ class IndependentStudents(Students):
     # -- expressions
 
     def expressions(self, cells: Sequence[Cell]) -> list[Expression]:
-        cells = self._bounded(cells)
-        owner, mean, deviations = self.covariance.owner.tolist(), self.class_means(), self._deviations()
-        found = []
-        for k in range(self.n_classes):
-            nu = np.broadcast_to(self.degrees[k], (len(owner),))
-            scales, peaks = deviations[k] * np.sqrt(nu), self._peaks(k)
-            terms = []
-            for i, j in enumerate(owner):
-                z = (cells[j].filled(0.0) - float(mean[k, j])) / float(scales[i])
-                terms.append(cells[j].known(float(peaks[i]) - float((nu[i] + 1.0) / 2.0) * log1p(square(z))))
-            found.append(total(terms))
-        return found
+        deviations, peaks = self._deviations(), [self._peaks(k) for k in range(self.n_classes)]
+        nu = np.broadcast_to(across(self.degrees), deviations.shape)
+
+        def term(z: Expression, k: int, i: int) -> Expression:
+            return float(peaks[k][i]) - float((nu[k, i] + 1.0) / 2.0) * log1p(square(z))
+
+        return self._sums_of_columns(self._bounded(cells), deviations * np.sqrt(nu), term)
