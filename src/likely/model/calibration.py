@@ -86,21 +86,14 @@ class Calibration:
         classes = unite_classes(self.classes, other.classes)
         left, right = self.align(classes), other.align(classes)
         exponent = float(np.exp(mine * np.log(self.exponent) + (1.0 - mine) * np.log(other.exponent)))
-        weight = self.weight + other.weight
-        before, after = (
-            _mean_of_known((first, self.weight), (second, other.weight))
-            for first, second in (
-                (self.log_loss_before, other.log_loss_before),
-                (self.log_loss_after, other.log_loss_after),
-            )
-        )
+        parts = (self, other)
         return replace(
             left,
             exponent=min(max(exponent, SMALLEST), LARGEST),
             intercepts=mine * left.intercepts + (1.0 - mine) * right.intercepts,
-            log_loss_before=before,
-            log_loss_after=after,
-            weight=weight,
+            log_loss_before=_mean_of_known(*((each.log_loss_before, each.weight) for each in parts)),
+            log_loss_after=_mean_of_known(*((each.log_loss_after, each.weight) for each in parts)),
+            weight=self.weight + other.weight,
         )
 
     def scores(self, evidence: Array, log_prior: Array, unobserved: AnyArray | None = None) -> Array:

@@ -40,7 +40,8 @@ def given_prior(class_prior: ClassPrior, classes: AnyArray) -> Array:
         check_choice("class_prior", class_prior, ("uniform",))
         return np.full(len(classes), 1.0 / len(classes))
     if isinstance(class_prior, Mapping):
-        return _normalised(_from_mapping(class_prior, classes))
+        check_names_classes("class_prior must have one probability", class_prior, classes)
+        return _normalised(numbers("class_prior", [class_prior[label] for label in classes.tolist()]))
     try:
         prior = np.asarray(class_prior).astype(np.float64, casting="same_kind")
     except (TypeError, ValueError):
@@ -55,18 +56,15 @@ def given_prior(class_prior: ClassPrior, classes: AnyArray) -> Array:
     return _normalised(prior)
 
 
-def _from_mapping(class_prior: Mapping[Any, float], classes: AnyArray) -> Array:
+def check_names_classes(needs: str, given: Mapping[Any, Any], classes: AnyArray) -> None:
+    """Raise where the keys of an option are not the classes."""
     labels = classes.tolist()
-    missing = [label for label in labels if label not in class_prior]
-    unknown = [label for label in class_prior if label not in labels]
+    missing = [label for label in labels if label not in given]
+    unknown = [label for label in given if label not in labels]
     if missing or unknown:
-        raise InputError(
-            "class_prior must name every class once"
-            + (f"; {listed(missing)} is missing" if missing else "")
-            + (f"; {listed(unknown)} is not among the classes {listed(labels)}" if unknown else "")
-            + "."
-        )
-    return numbers("class_prior", [class_prior[label] for label in labels])
+        wrong = [f"it lacks {listed(missing)}"] if missing else []
+        wrong += [f"{listed(unknown)} {'is' if len(unknown) == 1 else 'are'} unknown"] if unknown else []
+        raise InputError(f"{needs} for each of the classes {listed(labels)}: {', and '.join(wrong)}.")
 
 
 def numbers(name: str, values: Any) -> Array:

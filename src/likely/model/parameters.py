@@ -55,12 +55,8 @@ def regression_parameters(fit: Fit, model: RegressionModel, class_prior: Array) 
 
     Standard errors are those of least squares, which is maximum likelihood; they are not known otherwise.
     """
-    specification, (moments,), lines = (
-        fit.specification,
-        fit.specification.completed(fit.statistics).blocks,
-        model.lines,
-    )
-    (plan,) = specification.plans
+    specification, lines = fit.specification, model.lines
+    (plan,), (moments,) = specification.plans, specification.completed(fit.statistics).blocks
     names, classes = specification.columns(plan), range(len(model.classes))
     slopes, intercepts, deviations = (
         np.array([of(k) for k in classes]) for of in (lines.slopes, lines.intercepts, lines.standard_deviations)

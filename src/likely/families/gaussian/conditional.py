@@ -247,15 +247,16 @@ class ConditionalMeans:
 
     def location(self, rows: AnyArray, label: int) -> Array:
         """Location of y in a class, given rows of x, (n, q)."""
-        location, centred = self._complete_rows(rows, label)
+        centred = self._centred(rows, label)
+        location = self._located(centred, self._of(label), label)
         return self._missing_rows(centred, label).location if _has_missing(location, centred) else location
 
     def given(self, rows: AnyArray, label: int) -> ConditionalDensity:
         """y given rows of x in a class."""
-        location, centred = self._complete_rows(rows, label)
+        centred, line, n = self._centred(rows, label), self._of(label), len(rows)
+        location = self._located(centred, line, label)
         if _has_missing(location, centred):
             return self._missing_rows(centred, label)
-        line, n = self._of(label), len(rows)
         scale = np.broadcast_to(self._joint.stretch[label] * self._wide(line.rest), (n, self.targets, self.targets))
         count = np.full(n, float(len(self._x)))
         return ConditionalDensity(location, scale, *self._stretched(centred, line, count, label))
@@ -267,12 +268,8 @@ class ConditionalMeans:
             local = local[:, self._x]
         return np.subtract(local, self._joint.mean[label, self._x], dtype=np.float64)
 
-    def _complete_rows(self, rows: AnyArray, label: int) -> tuple[Array, Array]:
-        """Locations, NaN where values are missing, and the centred rows."""
-        centred = self._centred(rows, label)
-        return self._located(centred, self._of(label), label), centred
-
     def _located(self, centred: Array, line: Line, label: int) -> Array:
+        """Locations of centred rows; NaN where values are missing."""
         location = np.repeat(self._joint.mean[label, None, self.inputs :], len(centred), axis=0)
         location[:, self.varying] += centred @ line.slopes.T
         return location

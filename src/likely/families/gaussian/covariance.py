@@ -216,9 +216,9 @@ class Structure(ABC):
     full: ClassVar[bool] = False
     estimated: ClassVar[bool] = True
 
-    @abstractmethod
     def shape(self, sums: Array) -> Array:
         """Sums of squares (groups, ...) with the structure's symmetry imposed on them."""
+        return sums
 
     def columns_together(self, d: int) -> int:
         """How many of the d columns one variance is estimated from."""
@@ -253,9 +253,6 @@ class Full(Structure):
     """One covariance for each pair of columns."""
 
     full = True
-
-    def shape(self, sums: Array) -> Array:
-        return sums
 
     def prior_degrees(self, d: int) -> float:
         return d + 2.0
@@ -322,9 +319,6 @@ def _means_agree(matrix: Array, means: Array, kept: Index, dependent: Index, par
 
 class Diagonal(Structure):
     """Columns are independent within a class, with one variance each."""
-
-    def shape(self, sums: Array) -> Array:
-        return sums
 
     def prior_degrees(self, d: int) -> float:
         return 3.0

@@ -7,6 +7,7 @@ from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
+import joblib
 import numpy as np
 
 from likely.errors import InputError, NoEvidenceError, listed
@@ -44,7 +45,7 @@ from likely.families.gaussian.parameters import GaussianEstimates, gaussian_para
 from likely.families.gaussian.pattern_accumulator import PatternAccumulator
 from likely.families.gaussian.pattern_em import complete_moments, start_of_completion
 from likely.families.gaussian.prior import NormalInverseWishart, NormalInverseWishartPosterior, ResolvedPrior
-from likely.families.gaussian.shrinkage import Regularized, Shrinkage, check_shrinkage, intensity_of, pooling_of
+from likely.families.gaussian.shrinkage import Shrinkage, check_shrinkage, intensity_of, pooling_of
 from likely.families.parameters import Parameter
 from likely.statistics.accumulator import Accumulator
 from likely.statistics.counts import plain_label
@@ -225,7 +226,7 @@ class Gaussian(Family):
         if not isinstance(statistics, PatternMoments):
             return Completion(statistics)
         known, sharing = statistics.completions, self._sharing()
-        key = (sharing, self._options_key(), str(estimation), max_iter, tol)
+        key = (sharing, joblib.hash(self), str(estimation), max_iter, tol)
         if key not in known:
             self._check_groups(sharing, statistics.classes)
             pooled = statistics.pool(sharing)
@@ -234,13 +235,6 @@ class Gaussian(Family):
             known[key] = complete_moments(self, known[sharing], pooled, estimation, names, max_iter, tol)
         completion: Completion = known[key]
         return completion
-
-    def _options_key(self) -> tuple[Any, ...]:
-        """A key that differs for any two families that share covariances and have different estimates."""
-        prior = () if self.prior is None else tuple(self.prior.get_params().values())
-        options = self.shrinkage.get_params().items() if isinstance(self.shrinkage, Regularized) else self.shrinkage
-        given = [None if each is None else (np.shape(each), np.asarray(each, float).tobytes()) for each in prior]
-        return (str(options), bool(self.unbiased), *given)
 
     def _leave_one_out(
         self, statistics: Moments, fitted: Conditionals, estimation: Estimation, names: Sequence[str]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -16,14 +15,6 @@ from likely.typing import AnyArray, Array, Index
 
 MAX_PAIR_RATIO = 1e2  # of standard deviations under two covariances in one basis: rounding grows with it
 MAX_PAIR_COLUMNS = 128  # with more columns, the eigendecomposition takes longer than it saves
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Basis:
-    """Directions (m, d), and the weights of squares along them in each of several quadratic forms, (several, m)."""
-
-    directions: Array
-    weight: Array
 
 
 class _QuadraticForms:
@@ -50,8 +41,11 @@ class _QuadraticForms:
         np.matmul(self._weight, turned, out=out)
 
 
-def shared_bases(covariance: DenseCovariance, groups: Sequence[int]) -> Basis | None:
-    """Bases in which covariances are diagonal, one for each pair; None if they are too different or too large."""
+def shared_bases(covariance: DenseCovariance, groups: Sequence[int]) -> tuple[Array, Array] | None:
+    """Directions (m, d) in which covariances are diagonal, a basis for each pair, and weights of squares, (groups, m).
+
+    None if the covariances are too different or too large.
+    """
     rank = covariance.rank
     if len(groups) > 1 and rank > MAX_PAIR_COLUMNS:
         return None
@@ -73,7 +67,7 @@ def shared_bases(covariance: DenseCovariance, groups: Sequence[int]) -> Basis | 
             first = first @ turn
             weight[groups[i + 1], place] = size * size * ratio
         bases.append(first)
-    return Basis(np.ascontiguousarray(np.hstack(bases).T), weight)
+    return np.ascontiguousarray(np.hstack(bases).T), weight
 
 
 def _relative_factor(covariance: DenseCovariance, first: int, second: int) -> Array:
@@ -137,19 +131,19 @@ class Distances:
 
     def _expand(self) -> bool:
         """Prepare the expanded form; False where covariances are too different to share a basis."""
-        covariance, basis = self.covariance, None
+        covariance, directions = self.covariance, None
         if isinstance(covariance, DiagonalCovariance):
             weight = self._factor * covariance.inverse_deviation[self.group] ** 2
         else:
             assert isinstance(covariance, DenseCovariance)
-            basis = shared_bases(covariance, self._groups)
-            if basis is None:
+            bases = shared_bases(covariance, self._groups)
+            if bases is None:
                 return False
-            weight = self._factor * basis.weight[self.group]
-        turned = self._away if basis is None else self._away @ basis.directions.T
+            directions, weight = bases[0], self._factor * bases[1][self.group]
+        turned = self._away if directions is None else self._away @ directions.T
         pull = weight * turned
-        linear = -2.0 * (pull if basis is None else pull @ basis.directions)
-        self._terms = _QuadraticForms(None if basis is None else basis.directions, weight, linear)
+        linear = -2.0 * (pull if directions is None else pull @ directions)
+        self._terms = _QuadraticForms(directions, weight, linear)
         self._constant = self._offset + np.einsum("kv,kv->k", pull, turned)[:, None]
         self._chunk_rows = max(2**18 // weight.shape[1], 256)
         return True

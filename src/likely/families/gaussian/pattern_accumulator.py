@@ -27,10 +27,6 @@ class PatternAccumulator:
     _incomplete: PatternMoments | Moments | None = field(init=False, default=None)
 
     @property
-    def full(self) -> bool:
-        return True
-
-    @property
     def groups(self) -> Index | None:
         return self.complete.groups
 

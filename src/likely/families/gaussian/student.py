@@ -87,14 +87,10 @@ class StudentConditionals(Students):
         peak = log_gamma_ratio((nu + before) / 2.0, 0.5) - 0.5 * np.log(nu * np.pi)
         steps = self.covariance.log_steps(int(self.group[label]))
         unit = 0.5 * np.log(self.stretch[label]) + self.log_units
-        return np.asarray(peak - self._chain(self.white(rows, label), nu) + steps - unit)
-
-    @staticmethod
-    def _chain(z: Array, nu: float) -> Array:
-        """Increments of (ν + d)/2 · log(1 + ‖z‖²/ν) with each component, where d grows with the components."""
-        logs = np.hstack([np.zeros((len(z), 1)), np.log1p(np.cumsum(z * z, axis=1) / nu)])
-        power = (nu + np.arange(z.shape[1] + 1)) / 2.0
-        return np.diff(power * logs, axis=1)
+        # Increments of (ν + d)/2 · log(1 + ‖z‖²/ν) with each component z_d.
+        logs = np.log1p(np.cumsum(self.white(rows, label) ** 2, axis=1) / nu)
+        increments = np.diff(logs * (nu + before + 1.0) / 2.0, axis=1, prepend=0.0)
+        return np.asarray(peak - increments + steps - unit)
 
     def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
         nu = self.degrees[label]

@@ -51,7 +51,7 @@ class LeaveOneOutFull(LeaveOneOut):
         accurate where the row makes up most of a scatter.
         """
         done = np.zeros(len(codes), dtype=bool)
-        if self.one_group or not len(self.active):
+        if self.one_group:
             return done
         assert isinstance(self.fitted, GaussianConditionals | StudentConditionals)
         group, rows = self.varying.group, np.arange(len(codes))
@@ -73,7 +73,7 @@ class LeaveOneOutFull(LeaveOneOut):
 
     def _pooled_distances(self) -> Distances | None:
         """Squared distances under a pooled Ψ whose class means are close enough; None elsewhere."""
-        if not (self.one_group and len(self.active)):
+        if not self.one_group:
             return None
         factor = np.full(len(self.mean), 1.0 / self.full_divisor(0))
         found = Distances(self.fitted.covariance, self.fitted.mean, self.fitted.group, factor)
