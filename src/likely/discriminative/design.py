@@ -403,7 +403,7 @@ def _collected(specification: Specification, batch: Batch, soft: tuple[AnyArray,
 def _check_complete(specification: Specification, batch: Batch) -> None:
     """Raise for the first missing value in a row with positive weight."""
     incomplete, table = specification.incomplete_rows(batch.table), batch.table
-    if incomplete is None or not np.any(used := incomplete & (batch.row_weights > 0.0)):
+    if not np.any(used := incomplete & (batch.row_weights > 0.0)):
         return
     row = int(np.argmax(used))
     values = table.numbers(None, sparse=False)(row, row + 1)[0]

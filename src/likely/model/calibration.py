@@ -153,11 +153,11 @@ def learn_calibration(
         if not usable.all():
             given = (relative[:, usable], offset[:, usable], codes[usable], weights[usable])
         t, c = _Problem(*given).minimise(t, c)
-    before = _losses(relative + offset, codes)
+    before = float(np.average(_losses(relative + offset, codes), weights=weights))
     with np.errstate(over="ignore"):
         after = _losses(t * relative + offset + np.where(unobserved, 0.0, c[:, None]), codes)
-    means = [float(np.average(losses, weights=weights)) for losses in (before, after)]
-    return CalibratedLosses(Calibration(classes, t, c, means[0], means[1], float(weights.sum())), after)
+    mean = float(np.average(after, weights=weights))
+    return CalibratedLosses(Calibration(classes, t, c, before, mean, float(weights.sum())), after)
 
 
 def without_calibration(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -77,23 +78,18 @@ def _from_start(
     rows = TrainingRows(specification, batches, 1.0)
     assigned = _from_codes(batches, size, start) if start is not None else seed_components(batches, size, rng)
     latent = needs_em(specification, assigned) or has_incomplete_rows(specification, assigned)
-    initial = None if latent else specification.summarise(assigned).align(classes)
-    model = None if initial is None else _plugged_in(specification, initial)
+    initial: JointStatistics | None = None
+    model: JointModel | None = None
+    if not latent:
+        initial = specification.summarise(assigned).align(classes)
+        with suppress(NotEstimableError), trying():
+            model = specification.plugged_in.estimate(initial)[0]
     if model is None:
         model = initial_model(specification, Batches.of([assigned]), classes)
         return iterate(rows, model, options)
     if start is None:  # the statistics are those of some rows only
         initial = expect(model, rows)[0]
     return iterate(rows, model, options, initial)
-
-
-def _plugged_in(specification: Specification, statistics: JointStatistics) -> JointModel | None:
-    """The model with plugged-in parameters, or None if the statistics do not determine it."""
-    try:
-        with trying():
-            return specification.plugged_in.estimate(statistics)[0]
-    except NotEstimableError:
-        return None
 
 
 def _from_codes(batches: Batches, size: int, start: Any) -> Batch:

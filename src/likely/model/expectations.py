@@ -60,8 +60,7 @@ def needs_expectation(specification: Specification, batch: Batch) -> AnyArray:
     """Whether each row has missing values in a joint block, or a family whose components are not observed."""
     if any(plan.family._needs_em for plan in specification.plans):
         return np.ones(batch.table.rows, dtype=bool)
-    incomplete = specification.incomplete_rows(batch.table) if batch.table.rows else None
-    return np.zeros(batch.table.rows, dtype=bool) if incomplete is None else incomplete
+    return specification.incomplete_rows(batch.table)
 
 
 def needs_em(specification: Specification, batch: Batch) -> bool:
@@ -78,7 +77,7 @@ def needs_em(specification: Specification, batch: Batch) -> bool:
 def has_incomplete_rows(specification: Specification, batch: Batch) -> bool:
     """Whether a row with positive weight has a missing value in a block that needs complete rows."""
     incomplete = specification.incomplete_rows(batch.table)
-    return incomplete is not None and bool((incomplete if batch.used is None else incomplete[batch.used]).any())
+    return bool((incomplete if batch.used is None else incomplete[batch.used]).any())
 
 
 def _labeled(batch: Batch, classes: AnyArray) -> RowSubset:

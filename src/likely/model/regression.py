@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import cast
 
 import numpy as np
+import scipy.special
 
 from likely.data.row_blocks import evaluate
 from likely.data.table import Table
@@ -101,9 +102,7 @@ class RegressionModel:
         scores = np.repeat(log_prior[:, None], len(rows), axis=1)
         if self.lines.inputs:
             scores += marginal.log_density(rows)
-        scores -= scores.max(axis=0)
-        np.exp(scores, out=scores)
-        return np.asarray(scores / scores.sum(axis=0))
+        return np.asarray(scipy.special.softmax(scores, axis=0))
 
     def _by_class(self, rows: AnyArray, codes: AnyArray) -> Iterator[tuple[Index | slice, ConditionedRows]]:
         """Rows of the same class together, and those whose class is unknown."""

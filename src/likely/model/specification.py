@@ -91,11 +91,11 @@ class Specification:
         tasks = [block_task(batch.table, batch.counts.classes, plan) for plan in self.plans]
         return JointStatistics(batch.counts, tuple(summarise(batch.table, batch.codes, batch.weights, tasks)))
 
-    def incomplete_rows(self, table: Table) -> AnyArray | None:
-        """Whether each row has a missing value in a block that needs complete rows; None if no block does."""
+    def incomplete_rows(self, table: Table) -> AnyArray:
+        """Whether each row has a missing value in a block that needs complete rows."""
         blocks = [plan.columns for plan in self.plans if plan.family._needs_complete_rows]
-        if not blocks:
-            return None
+        if not (blocks and table.rows):
+            return np.zeros(table.rows, dtype=bool)
         columns = range(table.width) if None in blocks else [j for block in blocks for j in block or ()]
         return table.rows_with_missing(columns)
 

@@ -171,9 +171,8 @@ class ConditionalMeans:
         self.x_coordinates = joint.coordinates.take(np.arange(self.inputs))
         self.y_coordinates = joint.coordinates.take(np.arange(self.inputs, self.inputs + targets))
         self._lines = [self._line(g, np.arange(len(self._x))) for g in range(len(joint.matrices))]
-        self._degrees = np.full(
-            len(joint.matrices), np.inf
-        )  # of y given all of x, where they are not those of the joint
+        # Degrees of freedom of y given all of x, where they are not those of the joint.
+        self._degrees = np.full(len(joint.matrices), np.inf)
         if joint.ridge is not None and len(self.varying):
             self._apply_ridge(joint.ridge)
 

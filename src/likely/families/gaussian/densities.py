@@ -221,18 +221,16 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
 
         The middle of two means is not computed: far from 0 it is rounded off.
         """
-        owner, deviations = self.covariance.owner.tolist(), self._deviations()[0]
-        a, steps = self._standardised(cells, 0), self._steps(owner, deviations)
-        found = []
-        for row in steps:
+        a, owner, found = self._standardised(cells, 0), self.covariance.owner.tolist(), []
+        for row in self._steps():
             terms = [cells[j].known(b * (z - 0.5 * b)) for j, z, b in zip(owner, a, row, strict=True) if b != 0.0]
             found.append(total(terms))
         return found
 
-    def _steps(self, owner: list[int], deviations: Array) -> list[list[float]]:
+    def _steps(self) -> list[list[float]]:
         """(m_k − m_0)/deviation of the columns in `owner`, for each class."""
-        mean = self.class_means()[:, owner]
-        return ((mean - mean[0]) / deviations).tolist()
+        mean = self.class_means()[:, self.covariance.owner]
+        return ((mean - mean[0]) / self._deviations()[0]).tolist()
 
     def _complete_contrasts(self, cells: Sequence[Cell]) -> list[Expression]:
         """Scores relative to the first class under a pooled covariance: (m_k − m_0)ᵀ·Σ⁻¹·(x − m_0 − (m_k − m_0)/2)."""
@@ -246,11 +244,10 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
 
     def _contrasts(self, cells: Sequence[Cell], factored: Factored) -> list[Expression]:
         """The same of the observed values."""
-        owner, deviations = self.covariance.owner.tolist(), self._deviations()[0]
-        y = factored.solved(self._standardised(cells, 0))
+        used, y = [cells[j] for j in self.covariance.owner.tolist()], factored.solved(self._standardised(cells, 0))
         found: list[Expression] = [constant(0.0)]
-        for steps in self._steps(owner, deviations)[1:]:
-            away = factored.solved([cells[j].known(constant(step)) for j, step in zip(owner, steps, strict=True)])
+        for steps in self._steps()[1:]:
+            away = factored.solved([cell.known(constant(step)) for cell, step in zip(used, steps, strict=True)])
             terms = zip(y, away, factored.pivots, strict=True)
             found.append(total([b * (a - 0.5 * b) / pivot for a, b, pivot in terms]))
         return found

@@ -154,13 +154,8 @@ class Gaussian(Family):
             raise InputError(f"prior={self.prior!r} is not a NormalInverseWishart.")
         check_belongs(estimation, (Estimation.MLE,), "shrinkage", self.shrinkage is not None, "the prior shrinks")
         check_belongs(estimation, (Estimation.MLE,), "unbiased", bool(self.unbiased), "the prior sets the divisor")
-        check_belongs(
-            estimation,
-            (Estimation.MAP, Estimation.BAYES),
-            "prior",
-            self.prior is not None,
-            "maximum likelihood has no prior",
-        )
+        posterior, given = (Estimation.MAP, Estimation.BAYES), self.prior is not None
+        check_belongs(estimation, posterior, "prior", given, "maximum likelihood has no prior")
 
     def _sharing(self) -> Sharing:
         if isinstance(self.shared, bool | np.bool_):

@@ -56,7 +56,9 @@ def shared_bases(covariance: DenseCovariance, groups: Sequence[int]) -> tuple[Ar
         place = slice(rank * (i // 2), rank * (i // 2 + 1))
         weight[groups[i], place] = 1.0
         if i + 1 < len(groups):
-            relative = _relative_factor(covariance, groups[i], groups[i + 1])
+            # R with T_second = T_first·R takes rows whitened for the first covariance to rows whitened for the second.
+            second = covariance.factor[groups[i + 1]][covariance.owner]
+            relative = np.asarray(scipy.linalg.lapack.dtrtrs(first[covariance.owner], second)[0])
             size = np.abs(relative).max()
             if not 0.0 < size < np.inf:
                 return None
@@ -68,14 +70,6 @@ def shared_bases(covariance: DenseCovariance, groups: Sequence[int]) -> tuple[Ar
             weight[groups[i + 1], place] = size * size * ratio
         bases.append(first)
     return np.ascontiguousarray(np.hstack(bases).T), weight
-
-
-def _relative_factor(covariance: DenseCovariance, first: int, second: int) -> Array:
-    """R with T_second = T_first·R: it takes rows whitened for the first covariance to rows whitened for the second."""
-    relative, _ = scipy.linalg.lapack.dtrtrs(
-        covariance.factor[first][covariance.owner], covariance.factor[second][covariance.owner]
-    )
-    return np.asarray(relative)
 
 
 MAX_LINEAR_REACH = 1e4  # rounding grows with the reach where rows are centred before squaring

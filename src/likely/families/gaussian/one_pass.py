@@ -124,12 +124,8 @@ class OnePassMoments:
         scatter = np.zeros_like(like.scatter)
         np.add.at(scatter, like.group, scatter_diagonal)
         mean = np.where(self.rows > 0, self.reference + away, 0.0)
-        coordinates = Coordinates.plain(self.dimension)
+        coordinates = Coordinates.plain(len(self.reference))
         return replace(like, rows=rows, weight=weight, mean=mean, scatter=scatter, coordinates=coordinates)
-
-    @property
-    def dimension(self) -> int:
-        return int(self.sums.shape[1])
 
 
 def _sums_and_squares(codes: Codes, weights: Array | None, size: int, rows: Array) -> tuple[Array, Array]:
