@@ -13,7 +13,7 @@ from likely.families.gaussian.covariance import Diagonal, Structure
 from likely.families.priors import real_array, real_scalar
 from likely.numerics.special import TINY
 from likely.statistics.counts import across
-from likely.statistics.moments import Moments, add_outer
+from likely.statistics.moments import Moments
 from likely.typing import AnyArray, Array
 
 
@@ -40,16 +40,17 @@ class ResolvedPrior:
                 f"Class {listed(moments.classes[unseen])} has no rows, so a flat prior leaves its mean undetermined. "
                 "Set NormalInverseWishart(mean_rows=...) to a positive number."
             )
-        proportion = np.asarray(weight / rows)
         away = np.where(across(moments.rows > 0), moments.mean - self.mean, 0.0)
-        scatter = moments.scatter.copy()
-        add_outer(scatter, moments.group, self.rows * proportion, away)
+        factor, scatter = np.asarray(self.rows * weight / rows), moments.scatter.copy()
+        for k, g in enumerate(moments.group):
+            scaled = factor[k] * away[k]
+            scatter[g] += np.outer(scaled, away[k]) if moments.full else scaled * away[k]
         # A flat prior: unknown means cost degrees of freedom.
         flat = moments.group_classes() if np.all(self.rows == 0.0) else 0
         size = moments.dimension
         return NormalInverseWishartPosterior(
             self,
-            self.mean + across(proportion) * away,
+            self.mean + across(weight / rows) * away,
             rows,
             self.degrees + structure.degrees_of(moments.group_weight() - flat, size),
             self.scale + structure.columns_together(size) * structure.shape(scatter),
