@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from likely import Gaussian, GenerativeClassifier, NormalInverseWishart, Regularized
 from likely.families.base import Columns
-from likely.families.gaussian.densities import Elliptical
+from likely.families.gaussian.elliptical import Elliptical
 from tests.helpers import load_table
 
 Floats = NDArray[np.float64]

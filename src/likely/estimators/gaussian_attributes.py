@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from likely.estimators.generative import JointDensity
-from likely.families.gaussian.densities import Elliptical, GaussianConditionals
+from likely.families.gaussian.elliptical import Elliptical
 from likely.families.quadratic import Quadratic
 from likely.typing import Array
 
@@ -33,7 +33,7 @@ def class_covariances(model: JointDensity) -> Array:
     For estimation='bayes' it has the scale matrices of the Student t of each class.
     """
     parts = conditionals(model)
-    if isinstance(parts, GaussianConditionals) and parts.linear:
+    if parts.is_linear:
         return parts.class_covariance(0)
     return np.array([parts.class_covariance(k) for k in range(parts.n_classes)])
 

@@ -483,7 +483,7 @@ class JointDensity(Learner):
             unknown = [label for label in batch.counts.classes.tolist() if label not in self.classes_.tolist()]
             if unknown:
                 raise InputError(f"y has the label {listed(unknown)}, which is not among the classes of the model.")
-            parts.append(self.specification_.leave_one_out_posterior(self.model_, self.statistics_, batch))
+            parts.append(self.specification_.leave_one_out_scores(self.model_, self.statistics_, batch, True).posterior)
             these = self.specification_.summarise(batch)
             total = these if total is None else total + these
         self._check_part_of_fit(total)

@@ -17,7 +17,8 @@ import numpy as np
 from likely.errors import CellError, InputError, NoEvidenceError, listed
 from likely.families.base import Columns, Completion, Conditionals, ExponentialConditionals, Family, LeaveOneOutDensity
 from likely.families.estimation import Estimation, no_maximum_error
-from likely.families.gaussian.densities import Elliptical, GaussianConditionals
+from likely.families.gaussian.densities import GaussianConditionals
+from likely.families.gaussian.elliptical import Elliptical
 from likely.families.gaussian.family import Gaussian
 from likely.families.gaussian.prior import NormalInverseWishart
 from likely.families.independent import Mask

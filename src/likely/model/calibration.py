@@ -86,21 +86,14 @@ class Calibration:
         classes = unite_classes(self.classes, other.classes)
         left, right = self.align(classes), other.align(classes)
         exponent = float(np.exp(mine * np.log(self.exponent) + (1.0 - mine) * np.log(other.exponent)))
-        weight = self.weight + other.weight
-        before, after = (
-            _mean_of_known((first, self.weight), (second, other.weight))
-            for first, second in (
-                (self.log_loss_before, other.log_loss_before),
-                (self.log_loss_after, other.log_loss_after),
-            )
-        )
+        parts = (self, other)
         return replace(
             left,
             exponent=min(max(exponent, SMALLEST), LARGEST),
             intercepts=mine * left.intercepts + (1.0 - mine) * right.intercepts,
-            log_loss_before=before,
-            log_loss_after=after,
-            weight=weight,
+            log_loss_before=_mean_of_known(*((each.log_loss_before, each.weight) for each in parts)),
+            log_loss_after=_mean_of_known(*((each.log_loss_after, each.weight) for each in parts)),
+            weight=self.weight + other.weight,
         )
 
     def scores(self, evidence: Array, log_prior: Array, unobserved: AnyArray | None = None) -> Array:
@@ -160,11 +153,11 @@ def learn_calibration(
         if not usable.all():
             given = (relative[:, usable], offset[:, usable], codes[usable], weights[usable])
         t, c = _Problem(*given).minimise(t, c)
-    before = _losses(relative + offset, codes)
+    before = float(np.average(_losses(relative + offset, codes), weights=weights))
     with np.errstate(over="ignore"):
         after = _losses(t * relative + offset + np.where(unobserved, 0.0, c[:, None]), codes)
-    means = [float(np.average(losses, weights=weights)) for losses in (before, after)]
-    return CalibratedLosses(Calibration(classes, t, c, means[0], means[1], float(weights.sum())), after)
+    mean = float(np.average(after, weights=weights))
+    return CalibratedLosses(Calibration(classes, t, c, before, mean, float(weights.sum())), after)
 
 
 def without_calibration(
@@ -251,7 +244,8 @@ class _Problem:
         """
         away = self.evidence - np.einsum("kn,kn->n", p, self.evidence)
         total, pull = p @ self.weights, self.weights @ away[self.codes, np.arange(len(self.codes))]
-        by_t, by_c = np.log(t) / t - pull, PRECISION * c + total - self._observed(len(c))
+        observed = np.bincount(self.codes, self.weights, minlength=len(c))
+        by_t, by_c = np.log(t) / t - pull, PRECISION * c + total - observed
         away *= p
         cross = away @ self.weights
         own = max((1.0 - np.log(t)) / t**2, 1e-3)  # of the prior of t
@@ -275,7 +269,3 @@ class _Problem:
 
         scaled = LinearOperator((len(total), len(total)), matvec=product, dtype=np.float64)
         return np.array([scale * cg(scaled, scale * each, rtol=CG_TOL, maxiter=MOST_STEPS)[0] for each in right])
-
-    def _observed(self, classes: int) -> Array:
-        """The weight of each class."""
-        return np.bincount(self.codes, self.weights, minlength=classes).astype(np.float64)

@@ -40,7 +40,8 @@ def given_prior(class_prior: ClassPrior, classes: AnyArray) -> Array:
         check_choice("class_prior", class_prior, ("uniform",))
         return np.full(len(classes), 1.0 / len(classes))
     if isinstance(class_prior, Mapping):
-        return _normalised(_from_mapping(class_prior, classes))
+        check_names_classes("class_prior must have one probability", class_prior, classes)
+        return _normalised(numbers("class_prior", [class_prior[label] for label in classes.tolist()]))
     try:
         prior = np.asarray(class_prior).astype(np.float64, casting="same_kind")
     except (TypeError, ValueError):
@@ -55,18 +56,15 @@ def given_prior(class_prior: ClassPrior, classes: AnyArray) -> Array:
     return _normalised(prior)
 
 
-def _from_mapping(class_prior: Mapping[Any, float], classes: AnyArray) -> Array:
+def check_names_classes(needs: str, given: Mapping[Any, Any], classes: AnyArray) -> None:
+    """Raise where the keys of an option are not the classes."""
     labels = classes.tolist()
-    missing = [label for label in labels if label not in class_prior]
-    unknown = [label for label in class_prior if label not in labels]
+    missing = [label for label in labels if label not in given]
+    unknown = [label for label in given if label not in labels]
     if missing or unknown:
-        raise InputError(
-            "class_prior must name every class once"
-            + (f"; {listed(missing)} is missing" if missing else "")
-            + (f"; {listed(unknown)} is not among the classes {listed(labels)}" if unknown else "")
-            + "."
-        )
-    return numbers("class_prior", [class_prior[label] for label in labels])
+        wrong = [f"it lacks {listed(missing)}"] if missing else []
+        wrong += [f"{listed(unknown)} {'is' if len(unknown) == 1 else 'are'} unknown"] if unknown else []
+        raise InputError(f"{needs} for each of the classes {listed(labels)}: {', and '.join(wrong)}.")
 
 
 def numbers(name: str, values: Any) -> Array:
@@ -96,13 +94,19 @@ def estimate_prior(class_prior: ClassPrior, counts: Counts, estimation: Estimati
         "maximum likelihood has no prior",
     )
     _check_known(class_prior, counts)
-    if class_prior is None or isinstance(class_prior, Dirichlet):
-        if estimation == Estimation.MLE:
-            return np.asarray(counts.weight / counts.weight.sum())
-        if estimation == Estimation.MAP:
-            return (class_prior or Dirichlet(2.0)).mode(counts)
-        return (class_prior or Dirichlet(0.5)).mean(counts)
-    return given_prior(class_prior, counts.classes)
+    dirichlet = dirichlet_of(class_prior, estimation)
+    if dirichlet is None:
+        return given_prior(class_prior, counts.classes)
+    if estimation == Estimation.MLE:
+        return np.asarray(counts.weight / counts.weight.sum())
+    return dirichlet.mode(counts) if estimation == Estimation.MAP else dirichlet.mean(counts)
+
+
+def dirichlet_of(class_prior: ClassPrior, estimation: Estimation) -> Dirichlet | None:
+    """The prior of class proportions that are estimated; None where the class prior is given."""
+    if class_prior is None:
+        return Dirichlet(2.0 if estimation == Estimation.MAP else 0.5)
+    return class_prior if isinstance(class_prior, Dirichlet) else None
 
 
 def _check_known(class_prior: ClassPrior, counts: Counts) -> None:
@@ -128,11 +132,11 @@ def leave_one_out_log_prior(
     prior = estimate_prior(class_prior, counts, estimation)
     with np.errstate(divide="ignore"):
         log_prior = np.log(prior)
-    if class_prior is not None and not isinstance(class_prior, Dirichlet):
+    dirichlet = dirichlet_of(class_prior, estimation)
+    if dirichlet is None:
         return lambda codes, _: np.repeat(log_prior[:, None], len(codes), axis=1)
     pseudo_counts = np.zeros(len(prior))
     if estimation != Estimation.MLE:
-        dirichlet = class_prior or Dirichlet(2.0 if estimation == Estimation.MAP else 0.5)
         pseudo_counts = dirichlet.weights(counts.classes) - (1.0 if estimation == Estimation.MAP else 0.0)
     mass = counts.weight + pseudo_counts
     total = mass.sum()
@@ -216,10 +220,11 @@ def estimate_shift(log_posterior: Array, prior: Array, max_iter: int, tol: float
 
 def label_evidence(class_prior: ClassPrior, counts: Counts) -> float:
     """log p(labels) in their order, with the class prior integrated out, or as given."""
-    if class_prior is not None and not isinstance(class_prior, Dirichlet):
+    dirichlet = dirichlet_of(class_prior, Estimation.BAYES)
+    if dirichlet is None:
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.log(estimate_prior(class_prior, counts, Estimation.BAYES))
             return float(np.where(counts.weight > 0.0, counts.weight * logs, 0.0).sum())
-    alpha = (class_prior or Dirichlet(0.5)).weights(counts.classes)
+    alpha = dirichlet.weights(counts.classes)
     mass = log_gamma_ratio(alpha.sum(keepdims=True), counts.weight.sum(keepdims=True))
     return float(log_gamma_ratio(alpha, counts.weight).sum() - mass.sum())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -75,26 +75,21 @@ def _from_start(
 ) -> tuple[JointStatistics, EMHistory]:
     """EM from an assignment of rows to components: the one that the user gives, or that of k-means++ seeds."""
     classes = np.arange(size)
-    rows = TrainingRows(specification, batches, classes, 1.0)
+    rows = TrainingRows(specification, batches, 1.0)
     assigned = _from_codes(batches, size, start) if start is not None else seed_components(batches, size, rng)
     latent = needs_em(specification, assigned) or has_incomplete_rows(specification, assigned)
-    initial = None if latent else specification.summarise(assigned).align(classes)
-    model = None if initial is None else _plugged_in(specification, initial)
+    initial: JointStatistics | None = None
+    model: JointModel | None = None
+    if not latent:
+        initial = specification.summarise(assigned).align(classes)
+        with suppress(NotEstimableError), trying():
+            model = specification.plugged_in.estimate(initial)[0]
     if model is None:
         model = initial_model(specification, Batches.of([assigned]), classes)
-        return iterate(specification, rows, None, model, options)
+        return iterate(rows, model, options)
     if start is None:  # the statistics are those of some rows only
-        initial = expect(specification, model, rows, None)[0]
-    return iterate(specification, rows, None, model, options, initial)
-
-
-def _plugged_in(specification: Specification, statistics: JointStatistics) -> JointModel | None:
-    """The model with plugged-in parameters, or None if the statistics do not determine it."""
-    try:
-        with trying():
-            return replace(specification, estimation=specification.estimation.plug_in).estimate(statistics)[0]
-    except NotEstimableError:
-        return None
+        initial = expect(model, rows)[0]
+    return iterate(rows, model, options, initial)
 
 
 def _from_codes(batches: Batches, size: int, start: Any) -> Batch:

@@ -11,7 +11,7 @@ import numpy as np
 
 from likely.data.frames import as_narwhals, is_frame
 from likely.errors import InputError, listed
-from likely.model.class_prior import numbers
+from likely.model.class_prior import check_names_classes, numbers
 from likely.model.rendering import RenderedResult, TextTable, limited, number, to_frame
 from likely.typing import AnyArray, Array
 
@@ -106,30 +106,33 @@ def read_loss(loss: Any, classes: AnyArray) -> tuple[Array, AnyArray]:
             for label, row in zip(loss.index, loss.to_numpy(), strict=True)
         }
     if isinstance(loss, Mapping):
-        return _loss_from_mapping(loss, classes)
-    named = None
-    if is_frame(loss):
-        frame = as_narwhals(loss)
-        loss, named = [frame.row(i) for i in range(len(frame))], frame.columns
-    matrix = numbers("loss", loss)
-    if matrix.ndim != 2 or matrix.shape[0] != size or matrix.shape[1] == 0:
+        matrix, actions = _loss_from_mapping(loss, classes)
+    else:
+        named = None
+        if is_frame(loss):
+            frame = as_narwhals(loss)
+            loss, named = [frame.row(i) for i in range(len(frame))], frame.columns
+        matrix = numbers("loss", loss)
+        if matrix.ndim != 2 or matrix.shape[0] != size or matrix.shape[1] == 0:
+            raise InputError(
+                f"loss has shape {matrix.shape}; it needs one row for each of the {size} classes "
+                f"{listed(classes.tolist())}."
+            )
+        actions = classes if matrix.shape[1] == size else np.arange(matrix.shape[1])
+        actions = actions if named is None else _action_labels(named)
+    wrong = np.argwhere(~np.isfinite(matrix))
+    if len(wrong):
+        k, a = wrong[0]
         raise InputError(
-            f"loss has shape {matrix.shape}; it needs one row for each of the {size} classes "
-            f"{listed(classes.tolist())}."
+            f"The loss of action {actions.tolist()[a]!r} under class {classes.tolist()[k]!r} (row {k}, column {a} of "
+            f"loss) is {matrix[k, a]}, which is not finite. Losses must be finite numbers."
         )
-    actions = classes if matrix.shape[1] == size else np.arange(matrix.shape[1])
-    actions = actions if named is None else _action_labels(named)
-    return _checked_loss(matrix, classes, actions), actions
+    return matrix, actions
 
 
 def _loss_from_mapping(loss: Mapping[Any, Any], classes: AnyArray) -> tuple[Array, AnyArray]:
+    check_names_classes("loss must have one row", loss, classes)
     labels = classes.tolist()
-    missing = [label for label in labels if label not in loss]
-    unknown = [label for label in loss if label not in labels]
-    if missing or unknown:
-        wrong = [f"it lacks {listed(missing)}"] if missing else []
-        wrong += [f"{listed(unknown)} {'is' if len(unknown) == 1 else 'are'} unknown"] if unknown else []
-        raise InputError(f"loss must have one row for each of the classes {listed(labels)}: {', and '.join(wrong)}.")
     if not all(isinstance(loss[label], Mapping) for label in labels):
         raise InputError("loss must be a mapping {class: {action: cost}}.")
     actions = list(loss[labels[0]])
@@ -141,8 +144,7 @@ def _loss_from_mapping(loss: Mapping[Any, Any], classes: AnyArray) -> tuple[Arra
     matrix = numbers("loss", [[loss[label][action] for action in actions] for label in labels])
     if not actions:
         raise InputError("loss has no actions.")
-    labels_of_actions = _action_labels(actions)
-    return _checked_loss(matrix, classes, labels_of_actions), labels_of_actions
+    return matrix, _action_labels(actions)
 
 
 def _action_labels(actions: Sequence[Any]) -> AnyArray:
@@ -153,17 +155,6 @@ def _action_labels(actions: Sequence[Any]) -> AnyArray:
     for place, action in enumerate(actions):
         array[place] = action
     return array
-
-
-def _checked_loss(matrix: Array, classes: AnyArray, actions: AnyArray) -> Array:
-    wrong = np.argwhere(~np.isfinite(matrix))
-    if len(wrong):
-        k, a = wrong[0]
-        raise InputError(
-            f"The loss of action {actions.tolist()[a]!r} under class {classes.tolist()[k]!r} (row {k}, column {a} of "
-            f"loss) is {matrix[k, a]}, which is not finite. Losses must be finite numbers."
-        )
-    return matrix
 
 
 def decide(

@@ -17,6 +17,7 @@ from likely.data.batches import Batches
 from likely.errors import NoEvidenceError, NotConvergedWarning, NotEstimableError, trying, warn
 from likely.families.estimation import Estimation
 from likely.families.priors import Dirichlet
+from likely.model.class_prior import dirichlet_of
 from likely.model.expectations import TrainingRows, class_log_likelihoods, expect
 from likely.model.joint import JointModel
 from likely.model.persistence import register
@@ -74,13 +75,12 @@ def fit_by_em(
 ) -> tuple[JointStatistics, EMHistory]:
     """Expected statistics of all rows at the fixed point of EM, and its history; from initial statistics if given."""
     assert options.unlabeled_weight is not None
-    rows = TrainingRows(specification, batches, classes, options.unlabeled_weight)
-    complete = rows.complete()
+    rows = TrainingRows.of(specification, batches, classes, options.unlabeled_weight)
     if initial is None and any(plan.family._components > 1 for plan in specification.plans):
         starts = ComponentStarts.of(specification, _labeled_model(specification, batches, classes), batches)
-        return _from_best_start(specification, rows, complete, starts, options)
+        return _from_best_start(rows, starts, options)
     model = initial_model(specification, batches, classes) if initial is None else None
-    return iterate(specification, rows, complete, model, options, initial)
+    return iterate(rows, model, options, initial)
 
 
 def initial_model(specification: Specification, batches: Batches, classes: AnyArray) -> JointModel:
@@ -136,11 +136,7 @@ class ComponentStarts:
 
 
 def _from_best_start(
-    specification: Specification,
-    rows: TrainingRows,
-    complete: JointStatistics | None,
-    starts: ComponentStarts,
-    options: EMOptions,
+    rows: TrainingRows, starts: ComponentStarts, options: EMOptions
 ) -> tuple[JointStatistics, EMHistory]:
     """EM from the best of several starts after a few iterations; starts from which EM collapses are skipped.
 
@@ -148,7 +144,7 @@ def _from_best_start(
     pooled covariances classes do not influence each other.
     """
     short = replace(options, max_iter=min(options.max_iter, SHORT_RUN))
-    plug_in = replace(specification, estimation=specification.estimation.plug_in)
+    plug_in = rows.specification.plugged_in
     found: list[tuple[float, JointStatistics]] = []
     problem: NotEstimableError | None = None
     rng, best = np.random.default_rng(0), np.full(len(starts.model.classes), -np.inf)
@@ -158,7 +154,7 @@ def _from_best_start(
         for centres in (*drawn, combined):
             try:
                 with trying():
-                    statistics, history = iterate(specification, rows, complete, starts.at(centres), short)
+                    statistics, history = iterate(rows, starts.at(centres), short)
                     likelihoods = class_log_likelihoods(plug_in.estimate(statistics)[0], rows)
             except NotEstimableError as error:
                 problem = error
@@ -172,7 +168,7 @@ def _from_best_start(
             best = np.where(better, likelihoods, best)
         for i in np.argsort(tie_ranks([objective for objective, _ in found]), kind="stable").tolist():
             try:
-                return iterate(specification, rows, complete, None, options, found[i][1])
+                return iterate(rows, None, options, found[i][1])
             except NotEstimableError as error:
                 problem = error
     assert problem is not None
@@ -180,32 +176,27 @@ def _from_best_start(
 
 
 def iterate(
-    specification: Specification,
-    rows: TrainingRows,
-    complete: JointStatistics | None,
-    model: JointModel | None,
-    options: EMOptions,
-    initial: JointStatistics | None = None,
+    rows: TrainingRows, model: JointModel | None, options: EMOptions, initial: JointStatistics | None = None
 ) -> tuple[JointStatistics, EMHistory]:
     """E and M steps in turn until the objective converges, from a model or from initial statistics.
 
     Default priors are derived from the statistics once at the start of each round. "mle" has none, and one round.
     """
-    plug_in = replace(specification, estimation=specification.estimation.plug_in)
+    plug_in = rows.specification.plugged_in
     objective: list[float] = []
     statistics, likelihood = initial, -np.inf
     converged, rounds, iterations = False, 0, 0
-    with single_threaded_blas_for(len(specification.names)), progress("EM iterations") as step:
+    with single_threaded_blas_for(len(plug_in.names)), progress("EM iterations") as step:
         while not converged and iterations < options.max_iter:
             if statistics is None:
                 assert model is not None
-                statistics, _ = expect(specification, model, rows, complete)
+                statistics, _ = expect(model, rows)
             working, reference = with_fixed_priors(plug_in, statistics), statistics
             round_converged, objective = False, []
             while not round_converged and iterations < options.max_iter:
                 with trying():
                     model = working.estimate(with_reference(statistics, reference))[0]
-                statistics, likelihood = expect(specification, model, rows, complete)
+                statistics, likelihood = expect(model, rows)
                 objective.append(likelihood + log_prior(working, statistics, reference, model))
                 round_converged = has_converged(objective, float(statistics.counts.weight.sum()), options.tol)
                 iterations += 1
@@ -253,9 +244,9 @@ def log_prior(
 ) -> float:
     """The log-density of all priors at the parameters of a model; families without a closed form contribute 0."""
     total = 0.0
-    prior = specification.class_prior
-    if specification.estimation != Estimation.MLE and (prior is None or isinstance(prior, Dirichlet)):
-        alpha = (prior or Dirichlet(2.0)).weights(statistics.counts.classes)
+    dirichlet = dirichlet_of(specification.class_prior, specification.estimation)
+    if specification.estimation != Estimation.MLE and dirichlet is not None:
+        alpha = dirichlet.weights(statistics.counts.classes)
         with np.errstate(invalid="ignore"):
             total += float(np.where(alpha == 1.0, 0.0, (alpha - 1.0) * model.log_prior).sum())
     whole = with_reference(statistics, reference)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
 
@@ -33,38 +34,33 @@ class RowSubset:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingRows:
-    """All training rows, divided into complete, incomplete and unlabeled ones, batch by batch."""
+    """All training rows, and the statistics of those that need no expectation; None if there are none."""
 
     specification: Specification
     batches: Batches
-    classes: AnyArray
     unlabeled_weight: float
+    complete: JointStatistics | None = None
 
-    def complete(self) -> JointStatistics | None:
-        """The statistics of labeled rows that need no expectation; None if there are none."""
-        total = self.batches.total(CompleteRows(self.specification), draw=False)
-        return None if total is None else total.align(self.classes)
+    @classmethod
+    def of(cls, specification: Specification, batches: Batches, classes: AnyArray, unlabeled_weight: float) -> Self:
+        """Rows of which some have labels of these classes."""
+        total = batches.total(partial(_complete_statistics, specification), draw=False)
+        return cls(specification, batches, unlabeled_weight, None if total is None else total.align(classes))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CompleteRows:
+def _complete_statistics(specification: Specification, batch: Batch) -> JointStatistics | None:
     """The statistics of the labeled rows of a batch that need no expectation; None if there are none."""
-
-    specification: Specification
-
-    def __call__(self, batch: Batch) -> JointStatistics | None:
-        complete = ~needs_expectation(self.specification, batch)
-        if not complete.any():
-            return None
-        return self.specification.summarise(batch if complete.all() else batch.take(np.flatnonzero(complete)))
+    complete = ~needs_expectation(specification, batch)
+    if not complete.any():
+        return None
+    return specification.summarise(batch if complete.all() else batch.take(np.flatnonzero(complete)))
 
 
 def needs_expectation(specification: Specification, batch: Batch) -> AnyArray:
     """Whether each row has missing values in a joint block, or a family whose components are not observed."""
     if any(plan.family._needs_em for plan in specification.plans):
         return np.ones(batch.table.rows, dtype=bool)
-    incomplete = specification.incomplete_rows(batch.table) if batch.table.rows else None
-    return np.zeros(batch.table.rows, dtype=bool) if incomplete is None else incomplete
+    return specification.incomplete_rows(batch.table)
 
 
 def needs_em(specification: Specification, batch: Batch) -> bool:
@@ -81,7 +77,7 @@ def needs_em(specification: Specification, batch: Batch) -> bool:
 def has_incomplete_rows(specification: Specification, batch: Batch) -> bool:
     """Whether a row with positive weight has a missing value in a block that needs complete rows."""
     incomplete = specification.incomplete_rows(batch.table)
-    return incomplete is not None and bool((incomplete if batch.used is None else incomplete[batch.used]).any())
+    return bool((incomplete if batch.used is None else incomplete[batch.used]).any())
 
 
 def _labeled(batch: Batch, classes: AnyArray) -> RowSubset:
@@ -100,42 +96,33 @@ class Expectation:
         return Expectation(group_sum([self.statistics, other.statistics]), self.likelihood + other.likelihood)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ExpectationWork:
-    """The expectation of the rows of a batch under a model, without the statistics of complete rows."""
-
-    specification: Specification
-    model: JointModel
-    unlabeled_weight: float
-
-    def __call__(self, batch: Batch) -> Expectation:
-        total, likelihood, classes = None, 0.0, self.model.classes
-        if batch.table.rows:
-            likelihood += float(_log_likelihoods(self.model, _labeled(batch, classes)).sum())
-            incomplete = np.flatnonzero(needs_expectation(self.specification, batch))
-            if len(incomplete):
-                total, _ = _expected(self.specification, self.model, _labeled(batch.take(incomplete), classes))
-        unlabeled = batch.unlabeled
-        if unlabeled is not None and self.unlabeled_weight > 0.0:
-            rows = RowSubset(unlabeled.table, None, self.unlabeled_weight * unlabeled.row_weights)
-            more, found = _expected(self.specification, self.model, rows)
-            total, likelihood = group_sum([total, more]), likelihood + found
-        return Expectation(total, likelihood)
-
-
-def expect(
-    specification: Specification, model: JointModel, rows: TrainingRows, complete: JointStatistics | None
-) -> tuple[JointStatistics, float]:
+def expect(model: JointModel, rows: TrainingRows) -> tuple[JointStatistics, float]:
     """Expected statistics of all rows under a model, and the log-likelihood of their observed values.
 
-    `complete` are the statistics of the complete rows, which do not depend on the model. It takes one pass.
+    It takes one pass. The statistics of complete rows do not depend on the model.
     """
-    work = ExpectationWork(specification, model, rows.unlabeled_weight)
+    work = partial(_expectation, rows.specification, model, rows.unlabeled_weight)
     found = rows.batches.total(work, draw=False, every=True)
     assert found is not None
-    total = group_sum([complete, found.statistics])
+    total = group_sum([rows.complete, found.statistics])
     assert total is not None
     return total.aligned(), found.likelihood
+
+
+def _expectation(specification: Specification, model: JointModel, unlabeled_weight: float, batch: Batch) -> Expectation:
+    """The expectation of the rows of a batch under a model, without the statistics of complete rows."""
+    total, likelihood, classes = None, 0.0, model.classes
+    if batch.table.rows:
+        likelihood += float(_log_likelihoods(model, _labeled(batch, classes)).sum())
+        incomplete = np.flatnonzero(needs_expectation(specification, batch))
+        if len(incomplete):
+            total, _ = _expected(specification, model, _labeled(batch.take(incomplete), classes))
+    unlabeled = batch.unlabeled
+    if unlabeled is not None and unlabeled_weight > 0.0:
+        rows = RowSubset(unlabeled.table, None, unlabeled_weight * unlabeled.row_weights)
+        more, found = _expected(specification, model, rows)
+        total, likelihood = group_sum([total, more]), likelihood + found
+    return Expectation(total, likelihood)
 
 
 def _cells(block: Block, table: Table) -> int:
@@ -143,23 +130,18 @@ def _cells(block: Block, table: Table) -> int:
     return table.cells(block.conditionals.dimension, block.sparse)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ClassLikelihoods:
-    """Σ log p(x, y) of the labeled rows of each class in a batch."""
-
-    model: JointModel
-
-    def __call__(self, batch: Batch) -> Array:
-        rows = _labeled(batch, self.model.classes)
-        assert rows.codes is not None
-        likelihoods = _log_likelihoods(self.model, rows)
-        return np.bincount(rows.codes, likelihoods, minlength=len(self.model.classes)).astype(np.float64)
-
-
 def class_log_likelihoods(model: JointModel, rows: TrainingRows) -> Array:
     """Σ log p(x, y) of the labeled rows of each class."""
-    total = rows.batches.total(ClassLikelihoods(model), draw=False)
+    total = rows.batches.total(partial(_class_likelihoods, model), draw=False)
     return np.zeros(len(model.classes)) if total is None else total
+
+
+def _class_likelihoods(model: JointModel, batch: Batch) -> Array:
+    """The same of the rows of one batch."""
+    rows = _labeled(batch, model.classes)
+    assert rows.codes is not None
+    likelihoods = _log_likelihoods(model, rows)
+    return np.bincount(rows.codes, likelihoods, minlength=len(model.classes)).astype(np.float64)
 
 
 def _log_likelihoods(model: JointModel, rows: RowSubset) -> Array:
@@ -229,37 +211,42 @@ class ExpectationStep:
         weight, count, likelihood = np.zeros(size), np.zeros(size, dtype=np.int64), 0.0
         for start in range(begin, end, block_rows):
             stop = min(start + block_rows, end)
-            weights = self.rows.weights[start:stop]
+            weights, posterior = self.rows.weights[start:stop], None
             if self.rows.codes is not None:
                 codes = self.rows.codes[start:stop]
-                self._add(accumulators, start, stop, codes, weights)
                 weight += np.bincount(codes, weights, minlength=size)
-                count += np.bincount(codes[weights > 0.0], minlength=size)
-                continue
-            posterior, found = self._posterior(start, stop)
-            likelihood += float(np.where(weights > 0.0, weights * found, 0.0).sum())
-            self._add_expected(accumulators, start, stop, posterior, weights)
-            weight += posterior @ weights
-            count += np.bincount(posterior.argmax(axis=0)[weights > 0.0], minlength=size)
+            else:
+                posterior, found = self._posterior(start, stop)
+                codes = posterior.argmax(axis=0)
+                weight += posterior @ weights
+                likelihood += float(np.where(weights > 0.0, weights * found, 0.0).sum())
+            count += np.bincount(codes[weights > 0.0], minlength=size)
+            self._add(accumulators, start, stop, codes, weights, posterior)
         blocks = tuple(accumulator.finish() for accumulator in accumulators)
         return JointStatistics(Counts(self.model.classes, count, weight), blocks), likelihood
 
-    def _add(self, accumulators: Sequence[Any], start: int, stop: int, codes: AnyArray, weights: Array) -> None:
-        for task, accumulator in zip(self.tasks, accumulators, strict=True):
-            with self.rows.table.named_cells(task.columns, range(start, stop)):
-                accumulator.add(task.read(start, stop), codes, weights)
-
-    def _add_expected(
-        self, accumulators: Sequence[Any], start: int, stop: int, posterior: Array, weights: Array
+    def _add(
+        self,
+        accumulators: Sequence[Any],
+        start: int,
+        stop: int,
+        codes: AnyArray,
+        weights: Array,
+        posterior: Array | None,
     ) -> None:
-        """Add unlabeled rows to every class, by their probabilities; documents are counted once for all classes."""
+        """Add labeled rows to their classes, and unlabeled ones to every class by their posterior probabilities.
+
+        Unlabeled documents are counted once for all classes.
+        """
         for task, accumulator in zip(self.tasks, accumulators, strict=True):
             with self.rows.table.named_cells(task.columns, range(start, stop)):
-                if hasattr(accumulator, "add_expected"):
+                if posterior is None:
+                    accumulator.add(task.read(start, stop), codes, weights)
+                elif hasattr(accumulator, "add_expected"):
                     accumulator.add_expected(task.read(start, stop), posterior, weights)
-                    continue
-                for k, mine in enumerate(posterior):
-                    accumulator.add(task.read(start, stop), np.full(stop - start, k), weights * mine)
+                else:
+                    for k, mine in enumerate(posterior):
+                        accumulator.add(task.read(start, stop), np.full(stop - start, k), weights * mine)
 
     def _posterior(self, start: int, stop: int) -> tuple[Array, Array]:
         """p(class | x), (classes, n), and log p(x) of the observed values; 0 for rows impossible in all classes."""

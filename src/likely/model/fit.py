@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any
 
 from likely.data.batches import Batches
@@ -156,21 +156,13 @@ class Fit:
     # -- files
 
     def content(self) -> dict[str, Any]:
-        """What a model file has of it. The keys are the file format."""
-        return {
-            "specification": self.specification,
-            "statistics": self.statistics,
-            "choices": self.choices,
-            "history": self.history,
-            "calibration": self.calibration,
-            "unlabeled": self.unlabeled,
-        }
+        """What a model file has of it. The names of the fields are the file format."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod
     def of_content(cls, content: dict[str, Any]) -> Fit:
         """The fit in a model file, validated."""
-        names = ("specification", "statistics", "choices", "history", "calibration", "unlabeled")
-        fit = cls(*(content[name] for name in names))
+        fit = cls(*(content[field.name] for field in fields(cls)))
         check(fit)
         return fit.with_statistics(fit.statistics)
 

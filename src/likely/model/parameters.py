@@ -10,7 +10,7 @@ import numpy as np
 
 from likely.families.estimation import Estimation
 from likely.families.parameters import Parameter, proportion_errors
-from likely.families.priors import Dirichlet
+from likely.model.class_prior import dirichlet_of
 from likely.model.fit import Fit
 from likely.model.joint import JointModel
 from likely.model.regression import RegressionModel
@@ -55,12 +55,8 @@ def regression_parameters(fit: Fit, model: RegressionModel, class_prior: Array) 
 
     Standard errors are those of least squares, which is maximum likelihood; they are not known otherwise.
     """
-    specification, (moments,), lines = (
-        fit.specification,
-        fit.specification.completed(fit.statistics).blocks,
-        model.lines,
-    )
-    (plan,) = specification.plans
+    specification, lines = fit.specification, model.lines
+    (plan,), (moments,) = specification.plans, specification.completed(fit.statistics).blocks
     names, classes = specification.columns(plan), range(len(model.classes))
     slopes, intercepts, deviations = (
         np.array([of(k) for k in classes]) for of in (lines.slopes, lines.intercepts, lines.standard_deviations)
@@ -83,13 +79,13 @@ def regression_parameters(fit: Fit, model: RegressionModel, class_prior: Array) 
 
 def prior_errors(fit: Fit) -> Array | None:
     """Standard errors of class proportions; None if the class prior was given."""
-    prior, counts, estimation = fit.specification.class_prior, fit.statistics.counts, fit.specification.estimation
-    if prior is not None and not isinstance(prior, Dirichlet):
+    counts, estimation = fit.statistics.counts, fit.specification.estimation
+    dirichlet = dirichlet_of(fit.specification.class_prior, estimation)
+    if dirichlet is None:
         return None
     if estimation == Estimation.MLE:
         return proportion_errors(counts.weight, estimation)
-    alpha = (prior or Dirichlet(2.0 if estimation == Estimation.MAP else 0.5)).weights(counts.classes)
-    return proportion_errors(counts.weight + alpha, Estimation.BAYES)
+    return proportion_errors(counts.weight + dirichlet.weights(counts.classes), Estimation.BAYES)
 
 
 def _block_names(families: list[str]) -> list[str]:

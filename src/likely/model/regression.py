@@ -8,12 +8,13 @@ from functools import cached_property
 from typing import cast
 
 import numpy as np
+import scipy.special
 
 from likely.data.row_blocks import evaluate
 from likely.data.table import Table
 from likely.errors import NotEstimableError
 from likely.families.gaussian.conditional import ConditionalDensity, ConditionalMeans, PredictiveMixture, blend
-from likely.families.gaussian.densities import Elliptical
+from likely.families.gaussian.elliptical import Elliptical
 from likely.families.gaussian.family import Gaussian
 from likely.model.fit import Fit
 from likely.model.specification import Specification
@@ -101,9 +102,7 @@ class RegressionModel:
         scores = np.repeat(log_prior[:, None], len(rows), axis=1)
         if self.lines.inputs:
             scores += marginal.log_density(rows)
-        scores -= scores.max(axis=0)
-        np.exp(scores, out=scores)
-        return np.asarray(scores / scores.sum(axis=0))
+        return np.asarray(scipy.special.softmax(scores, axis=0))
 
     def _by_class(self, rows: AnyArray, codes: AnyArray) -> Iterator[tuple[Index | slice, ConditionedRows]]:
         """Rows of the same class together, and those whose class is unknown."""

@@ -158,10 +158,7 @@ def frame_library(X: Any) -> str | None:
 def to_frame(columns: Mapping[str, Iterable[Any]], library: str | None) -> Any:
     """Columns as a frame of a library; None is pandas, and pyarrow where pandas is not installed."""
     chosen: Any = library or ("pandas" if find_spec("pandas") is not None else "pyarrow")
-    data = {
-        name: values if _is_numeric(values) else _encodable(_column(list(values))) for name, values in columns.items()
-    }
-    return nw.from_dict(data, backend=chosen).to_native()
+    return nw.from_dict({name: _column(values) for name, values in columns.items()}, backend=chosen).to_native()
 
 
 def new_axes(*shape: int, **options: Any) -> Any:
@@ -173,13 +170,13 @@ def new_axes(*shape: int, **options: Any) -> Any:
     return pyplot.subplots(*shape, layout="tight", **options)[1]
 
 
-def _is_numeric(values: Any) -> bool:
-    """Whether values are an array of numbers, which every frame library accepts as it is."""
-    return isinstance(values, np.ndarray) and values.dtype.kind in "biuf"
+def _column(values: Iterable[Any]) -> Any:
+    """Values of one type: numbers with NaN for missing ones, or labels; labels of other types as text.
 
-
-def _column(values: list[Any]) -> Any:
-    """Values of one type: numbers with NaN for missing ones, or labels; labels of other types as text."""
+    Lone surrogates of text, which UTF-8 cannot encode, become escapes.
+    """
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+        return values
     plain = [value.item() if isinstance(value, np.generic) else value for value in values]
     known = [value for value in plain if value is not None]
     if known and all(isinstance(value, int | float) and not isinstance(value, bool) for value in known):
@@ -189,15 +186,8 @@ def _column(values: list[Any]) -> Any:
         return plain
     kinds = {type(value) for value in known}
     if len(kinds) > 1 or not kinds <= PLAIN:
-        return [None if value is None else str(value) for value in plain]
-    return plain
-
-
-def _encodable(values: Any) -> Any:
-    """Values with lone surrogates of text, which UTF-8 cannot encode, as escapes."""
-    if not isinstance(values, list):
-        return values
-    return [encodable(value) if isinstance(value, str) else value for value in values]
+        plain = [None if value is None else str(value) for value in plain]
+    return [encodable(value) if isinstance(value, str) else value for value in plain]
 
 
 def encodable(text: str) -> str:

@@ -16,23 +16,25 @@ from likely.data.batches import Batch
 from likely.data.row_blocks import BlockTask, evaluate, summarise
 from likely.data.table import Table
 from likely.errors import InputError, NoEvidenceError, NotConvergedWarning, NotEstimableError, listed, warn
-from likely.families.base import Columns, Completion
+from likely.families.base import Columns, Completion, LeaveOneOutDensity
 from likely.families.estimation import Estimation
-from likely.families.priors import Dirichlet
 from likely.model.block import Block
 from likely.model.choices import Choice
-from likely.model.class_prior import declared_classes, estimate_prior, label_evidence, leave_one_out_log_prior
+from likely.model.class_prior import (
+    declared_classes,
+    dirichlet_of,
+    estimate_prior,
+    label_evidence,
+    leave_one_out_log_prior,
+)
 from likely.model.joint import JointModel, RowScores
 from likely.model.plans import Plan, column_index, extra_columns
 from likely.numerics.arrays import all_finite
 from likely.numerics.shapes import Shape
-from likely.numerics.special import softmax_into
 from likely.numerics.threads import single_threaded_blas_for
 from likely.statistics.counts import Counts, label_array, positions, sorted_labels, unite_classes
 from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array
-
-BlockScores = Callable[[int, int, Array, AnyArray], None]  # called with start and stop of rows, scores and codes
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +74,11 @@ class Specification:
         used = {j for plan in self.plans for j in plan.columns or ()} | extra_columns(self.plans, self.names)
         return tuple(name for j, name in enumerate(self.names) if j not in used)
 
+    @property
+    def plugged_in(self) -> Specification:
+        """The same with plugged-in parameters: "map" in place of "bayes"."""
+        return replace(self, estimation=self.estimation.plug_in)
+
     def expecting(self, labels: tuple[Any, ...]) -> Specification:
         """The same specification with more expected classes."""
         more = [label for label in labels if label not in self.expected]
@@ -84,11 +91,11 @@ class Specification:
         tasks = [block_task(batch.table, batch.counts.classes, plan) for plan in self.plans]
         return JointStatistics(batch.counts, tuple(summarise(batch.table, batch.codes, batch.weights, tasks)))
 
-    def incomplete_rows(self, table: Table) -> AnyArray | None:
-        """Whether each row has a missing value in a block that needs complete rows; None if no block does."""
+    def incomplete_rows(self, table: Table) -> AnyArray:
+        """Whether each row has a missing value in a block that needs complete rows."""
         blocks = [plan.columns for plan in self.plans if plan.family._needs_complete_rows]
-        if not blocks:
-            return None
+        if not (blocks and table.rows):
+            return np.zeros(table.rows, dtype=bool)
         columns = range(table.width) if None in blocks else [j for block in blocks for j in block or ()]
         return table.rows_with_missing(columns)
 
@@ -151,7 +158,7 @@ class Specification:
 
     def n_parameters(self, statistics: JointStatistics) -> int:
         """The number of free parameters, with those of the class prior where it is estimated."""
-        estimated = self.class_prior is None or isinstance(self.class_prior, Dirichlet)
+        estimated = dirichlet_of(self.class_prior, self.estimation) is not None
         total = len(statistics.counts.classes) - 1 if estimated else 0
         parts = zip(self.plans, statistics.blocks, strict=True)
         return total + sum(plan.family._n_parameters(part, self.columns(plan)) for plan, part in parts)
@@ -167,47 +174,18 @@ class Specification:
             total += plan.family._log_evidence(part, self.columns(plan))
         return total
 
-    def leave_one_out_scores(self, model: JointModel, statistics: JointStatistics, batch: Batch) -> RowScores:
-        """Leave-one-out scores of training rows; `model` is the model of all of them."""
-        found = RowScores.empty(batch.table.rows, len(model.classes), posterior=False)
+    def leave_one_out_scores(
+        self, model: JointModel, statistics: JointStatistics, batch: Batch, posterior: bool = False
+    ) -> RowScores:
+        """Leave-one-out scores of training rows; `model` is the model of all of them.
 
-        def set_log_joint(start: int, stop: int, joint: Array, codes: AnyArray) -> None:
-            found.log_joint[start:stop] = joint[codes, np.arange(len(codes))]
-
-        self._leave_one_out_blocks(model, statistics, batch, set_log_joint, found.set_block)
-        return found
-
-    def leave_one_out_posterior(self, model: JointModel, statistics: JointStatistics, batch: Batch) -> Array:
-        """Leave-one-out p(class | x) of training rows, (rows, classes)."""
-        out = np.empty((batch.table.rows, len(model.classes)))
-
-        def set_posterior(start: int, stop: int, joint: Array, _: AnyArray) -> None:
-            softmax_into(joint, out[start:stop])
-
-        self._leave_one_out_blocks(model, statistics, batch, None, set_posterior)
-        return out
-
-    def _leave_one_out_blocks(
-        self,
-        model: JointModel,
-        statistics: JointStatistics,
-        batch: Batch,
-        exact: BlockScores | None,
-        compared: BlockScores,
-    ) -> None:
-        """Compute leave-one-out log p(x, class) of training rows, (classes, n), block by block.
-
-        `exact` is called with it, and `compared` with scores whose softmax are the class probabilities. Impossible rows
-        have the log-prior there. `compared` may overwrite them.
+        Impossible rows have the class prior.
         """
+        found = RowScores.empty(batch.table.rows, len(model.classes), posterior)
         codes, weights, log_priors = self.leave_one_out_labels(statistics.counts, batch)
+        parts = zip(self.plans, statistics.blocks, model.blocks, strict=True)
         with single_threaded_blas_for(len(self.names)):
-            held_out = [
-                plan.family._leave_one_out(
-                    self.completion(plan, part).statistics, block.conditionals, self.estimation, self.columns(plan)
-                )
-                for plan, part, block in zip(self.plans, statistics.blocks, model.blocks, strict=True)
-            ]
+            held_out = [self._held_out(plan, part, block) for plan, part, block in parts]
         readers = [block.reader(batch.table) for block in model.blocks]
 
         def work(start: int, stop: int) -> None:
@@ -218,9 +196,8 @@ class Specification:
                     part = log_density(read(start, stop), mine, weight)
                 total = part if total is None else np.add(total, part, out=total)
             assert total is not None
-            log_prior = log_priors(mine, weight)
-            if exact is not None:
-                exact(start, stop, np.full_like(total, np.nan) if model.tempered else total + log_prior, mine)
+            log_prior, own = log_priors(mine, weight), (mine, np.arange(len(mine)))
+            found.log_joint[start:stop] = np.nan if model.tempered else total[own] + log_prior[own]
             total = model.calibrated(total, log_prior, batch.table, start)
             if not all_finite(total):
                 top = total.max(axis=0)
@@ -229,11 +206,17 @@ class Specification:
                 impossible = np.isneginf(top)
                 no_class = np.isneginf(log_prior).all(axis=0)
                 total[:, impossible] = np.where(no_class, model.log_prior[:, None], log_prior)[:, impossible]
-            compared(start, stop, total, mine)
+            found.set_block(start, stop, total, mine)
 
         cells = (batch.table.cells(block.conditionals.dimension, block.sparse) for block in model.blocks)
         width = sum(cells, start=len(model.classes) * len(model.blocks)) // 2  # fewer and longer calls
         evaluate(batch.table, work, width)
+        return found
+
+    def _held_out(self, plan: Plan, part: Any, block: Block) -> LeaveOneOutDensity:
+        """The function that evaluates leave-one-out densities of one block; what rows share is computed here."""
+        part = self.completion(plan, part).statistics
+        return plan.family._leave_one_out(part, block.conditionals, self.estimation, self.columns(plan))
 
     def leave_one_out_labels(
         self, counts: Counts, batch: Batch
@@ -260,8 +243,8 @@ class Specification:
 
         It returns (classes, rows). What all rows have in common is computed once.
         """
-        block, part = self._block(plan, part), self.completion(plan, part).statistics
-        log_density = plan.family._leave_one_out(part, block.conditionals, self.estimation, self.columns(plan))
+        block = self._block(plan, part)
+        log_density = self._held_out(plan, part, block)
 
         def densities(table: Table, codes: AnyArray, weights: Array) -> Array:
             read = block.reader(table)

@@ -321,12 +321,8 @@ def _wrapped(text: str) -> str:
 
 def class_summaries(counts: Counts, class_prior: Any) -> tuple[ClassSummary, ...]:
     """Rows, weight and prior of each class."""
-    return tuple(
-        ClassSummary(label, int(rows), float(weight), float(prior))
-        for label, rows, weight, prior in zip(
-            counts.classes.tolist(), counts.rows, counts.weight, class_prior, strict=True
-        )
-    )
+    parts = zip(counts.classes.tolist(), counts.rows, counts.weight, class_prior, strict=True)
+    return tuple(ClassSummary(label, int(rows), float(weight), float(prior)) for label, rows, weight, prior in parts)
 
 
 def summarise_model(

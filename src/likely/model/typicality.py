@@ -53,8 +53,7 @@ def typicality(model: JointModel, table: Table, n_samples: int | None, seed: int
             columns = listed([model.names[j] for j in block.index])
             raise NoDensityError(
                 f"Column{'s' if len(block.index) > 1 else ''} {columns}: {block.conditionals.given} has no density, so "
-                f"rows have no novelty score. "
-                f"{block.conditionals.remedy}"
+                f"rows have no novelty score. {block.conditionals.remedy}"
             )
     parts = [block.reader(table)(0, table.rows) for block in model.blocks]
     parts = [rows.toarray() if scipy.sparse.issparse(rows) else rows for rows in parts]

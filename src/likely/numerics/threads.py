@@ -141,8 +141,6 @@ def run(tasks: Sequence[Task], work: Callable[[Task], Result], most: int | None 
 
     A thread that has finished a task takes the next. Of several errors the one of the first task is raised.
     """
-    if len(tasks) < 2:
-        return [work(task) for task in tasks]
     workers = worker_count(len(tasks) if most is None else min(len(tasks), most))
     if workers == 1:
         before = inside()

@@ -6,7 +6,7 @@ wherever they are added up, and rounding errors grow with the logarithm of their
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
 FAN_IN = 8
@@ -44,11 +44,3 @@ class TreeSum(Generic[Value]):
         for waiting in self._levels:
             above = group_sum([*waiting, above])
         return above
-
-
-def tree_sum(values: Iterable[Value | None]) -> Value | None:
-    """The sum of all values, in a tree; None if there is none."""
-    total = TreeSum[Value]()
-    for value in values:
-        total.add(value)
-    return total.total()

@@ -293,7 +293,7 @@ def test_every_estimator_has_the_same_error_for_a_wrong_prior_in_fit_and_afterwa
 
 def test_a_prior_cannot_name_classes_afterwards_that_the_model_does_not_know() -> None:
     prior = {"setosa": 0.25, "versicolor": 0.25, "virginica": 0.25, "tulip": 0.25}
-    with pytest.raises(InputError, match="'tulip' is not among the classes 'setosa', 'versicolor', 'virginica'"):
+    with pytest.raises(InputError, match="classes 'setosa', 'versicolor', 'virginica': 'tulip' is unknown"):
         fitted().with_prior(prior)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
 
-from likely.numerics.tree_sum import FAN_IN, TreeSum, group_sum, tree_sum
+from likely.numerics.tree_sum import FAN_IN, TreeSum, group_sum
 
 
 @dataclass(frozen=True)
@@ -19,6 +21,13 @@ class Term:
 
     def __add__(self, other: Term) -> Term:
         return Term(f"({self.text}+{other.text})")
+
+
+def tree_sum(values: Sequence[Any]) -> Any:
+    total = TreeSum[Any]()
+    for value in values:
+        total.add(value)
+    return total.total()
 
 
 def by_levels(values: list[Term | None]) -> Term | None:

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from likely.errors import CellError
-from likely.numerics.arrays import check_finite, float_rows, has_missing, power_of_two
+from likely.families.gaussian.one_pass import LARGEST_SQUARE, LEAST_SQUARE, OnePassMoments, Rows
+from likely.numerics.arrays import check_finite, power_of_two
 from likely.numerics.coordinates import Coordinates, safe_unit
 from likely.statistics.counts import across
 from likely.statistics.moments import Moments, Sharing, Tails, add_outer
-from likely.statistics.sums import PIECE, QUICK_CLASSES, class_adder, class_sums
+from likely.statistics.sums import PIECE, QUICK_CLASSES, class_sums
 from likely.typing import AnyArray, Array, Codes, Index
 
 EXACT_INTEGER = 2**53
-
-
-# Sums of squares within these bounds have neither overflowed nor underflowed, and their squares would not.
-LEAST_SQUARE, LARGEST_SQUARE = 2.0**-440, 2.0**440
 MAX_ZERO_REFERENCE_RATIO = 3.0  # squares of means relative to squares about them: costs two bits at most
 FIRST_ROWS = 2048  # with more rows, a part of them is enough to find references
-MAX_ONE_PASS_RATIO = 1e3  # squares about the reference relative to squares about the mean: costs three digits at most
 
 
 @dataclass(slots=True, eq=False)
@@ -123,39 +118,34 @@ class MomentsAccumulator:
                 except CellError as error:
                     raise error.at(begin + error.row, error.column) from None
             return
-        used = None
+        rows, used = Rows(block, codes, weights), None
         if weights is not None and not np.all(weights > 0.0):
             used = np.flatnonzero(weights)
-            block, codes, weights = block[used], codes[used], weights[used]
-        if not len(codes):
+            rows = rows.take(used)
+        if not len(rows.codes):
             return
-        coordinates = self._integer_coordinates(block)
-        if self._one_pass is not None and coordinates is None and self._one_pass.add(block, codes, weights):
+        coordinates = self._integer_coordinates(rows.values)
+        if self._one_pass is not None and coordinates is None and self._one_pass.add(rows):
             return
         if coordinates is not None or self.tails:
             self._flush(coordinates)
-        left = self._add(block, codes, weights)
-        if left.any() and not self.full and not self._with_missing and np.isnan(block).any():
+        left = self._add(rows)
+        if left.any() and not self.full and not self._with_missing and np.isnan(rows.values).any():
             self._with_missing, self._sum = True, self._sum.by_column()
-            again = np.flatnonzero(left[codes])  # the other classes are added already
-            block, codes, weights = block[again], codes[again], None if weights is None else weights[again]
-            used = again if used is None else used[again]
-            left = self._add(block, codes, weights)
+            again = np.flatnonzero(left[rows.codes])  # the other classes are added already
+            rows, used = rows.take(again), again if used is None else used[again]
+            left = self._add(rows)
         if not left.any():
             return
         # Squares overflowed or underflowed: those classes again, in units that fit them.
-        self._check_finite(block, used)
-        for g in np.unique(self._group[left]):
-            mine = np.flatnonzero(left[codes] & (self._group[codes] == g))
-            self._flush(self._fitting_coordinates(block[mine], codes[mine]))
-            self._add(block[mine], codes[mine], None if weights is None else weights[mine], fitted=True)
-
-    def _check_finite(self, block: AnyArray, used: Index | None) -> None:
-        """Raise for a cell that cannot be summed; `used` are the places of the rows where some have weight 0."""
         try:
-            check_finite(block, allow_missing=not self.full)
+            check_finite(rows.values, allow_missing=not self.full)
         except CellError as error:
             raise error if used is None else error.at(int(used[error.row]), error.column) from None
+        for g in np.unique(self._group[left]):
+            mine = rows.take(np.flatnonzero(left[rows.codes] & (self._group[rows.codes] == g)))
+            self._flush(self._fitting_coordinates(mine))
+            self._add(mine, fitted=True)
 
     def _begins(self, codes: Codes) -> bool:
         """Whether these are the first rows of their classes."""
@@ -179,62 +169,49 @@ class MomentsAccumulator:
             return None
         return Coordinates.make(np.where(large, low, 0.0), np.ones(self.dimension))
 
-    def _fitting_coordinates(self, block: AnyArray, codes: Codes) -> Coordinates:
+    def _fitting_coordinates(self, rows: Rows) -> Coordinates:
         """Units of the size of the variation of each column within the classes."""
-        values, reach = np.asarray(block, dtype=np.float64), np.zeros(self.dimension)
-        for k in np.unique(codes):
-            mine = values[codes == k]
-            first = mine[np.argmax(~np.isnan(mine), axis=0), np.arange(self.dimension)]
-            reach = np.fmax(reach, np.fmax.reduce(np.abs(mine - first), axis=0))
+        values, reach = np.asarray(rows.values, dtype=np.float64), np.zeros(self.dimension)
+        for k in np.unique(rows.codes):
+            mine = values[rows.codes == k]
+            reach = np.fmax(reach, np.fmax.reduce(np.abs(mine - _first_observed(mine)), axis=0))
         unit = safe_unit(reach)
         if self.tails:
             unit = np.full_like(unit, unit.max())
         return Coordinates.make(self._sum.coordinates.origin, unit)
 
-    def _add(self, block: AnyArray, codes: Codes, weights: Array | None, fitted: bool = False) -> npt.NDArray[np.bool_]:
-        """Add the block in the current coordinates; return the classes that were not added because squares overflow or
+    def _add(self, rows: Rows, fitted: bool = False) -> npt.NDArray[np.bool_]:
+        """Add rows in the current coordinates; return the classes that were not added because squares overflow or
         underflow.
 
         In fitted coordinates all classes are added: squares that underflow there are negligible.
         """
-        local = self._sum.coordinates.to_local(block)
-        missing = np.isnan(local) if self._with_missing else None
+        values = self._sum.coordinates.to_local(rows.values)
+        local = rows._replace(values=values, missing=np.isnan(values) if self._with_missing else None)
         left = np.zeros(len(self.classes), dtype=bool)
         if len(self._members) == 1:
-            left[self._add_rows(local, codes, weights, self._members[0], fitted, missing)] = True
+            left[self._add_rows(local, self._members[0], fitted)] = True
             return left
-        mine = self._part[codes]
-        present = np.flatnonzero(np.bincount(mine))
+        parts = self._part[rows.codes]
+        present = np.flatnonzero(np.bincount(parts))
         for part in present:
-            index: Any = slice(None) if len(present) == 1 else np.flatnonzero(mine == part)
-            part_weights = None if weights is None else weights[index]
-            with_missing = None if missing is None else missing[index]
-            left[
-                self._add_rows(
-                    local[index], self._place[codes[index]], part_weights, self._members[part], fitted, with_missing
-                )
-            ] = True
+            mine = local if len(present) == 1 else local.take(np.flatnonzero(parts == part))
+            mine = mine._replace(codes=self._place[mine.codes])
+            left[self._add_rows(mine, self._members[part], fitted)] = True
         return left
 
-    def _add_rows(
-        self,
-        local: AnyArray,
-        codes: Codes,
-        weights: Array | None,
-        members: Index,
-        fitted: bool,
-        missing: npt.NDArray[np.bool_] | None = None,
-    ) -> Index:
-        """Add rows of the member classes, by `codes` among them; return classes whose squares overflow or underflow."""
+    def _add_rows(self, local: Rows, members: Index, fitted: bool) -> Index:
+        """Add rows of the member classes, by codes among them; return classes whose squares overflow or underflow."""
+        values, codes, weights, missing = local
         total, size = self._sum, len(members)
-        rows, weight, present = _block_counts(codes, weights, size, missing)
+        rows, weight, present = local.counts(size)
         new = (rows > 0) & (total.weight[members] < weight / 4.0)
         if new.any():
-            self._set_reference(local, codes, weights, members, new)
+            self._set_reference(local, members, new)
         elif self.full and not self.tails and self._new[members].any():
             self._set_reference_to_zero(members)
         untouched = missing is None and weights is None and not new.any()
-        centred = self._centre(local, codes, members, untouched)
+        centred = self._centre(values, codes, members, untouched)
         if missing is not None:
             np.copyto(centred, 0.0, where=missing)
         sums = class_sums(codes, weights, size, centred)
@@ -275,23 +252,20 @@ class MomentsAccumulator:
             cubic = class_sums(codes, mass, size, centred)
             return Tails(cubic, np.bincount(codes, mass * square, minlength=size).astype(np.float64))
 
-    def _set_reference(
-        self,
-        local: AnyArray,
-        codes: Codes,
-        weights: Array | None,
-        members: Index,
-        new: npt.NDArray[np.bool_],
-    ) -> None:
+    def _set_reference(self, rows: Rows, members: Index, new: npt.NDArray[np.bool_]) -> None:
         """Set the reference of classes that are new, or had little weight, to the heaviest of their rows."""
+        codes, weights = rows.codes, rows.weights
         order = np.arange(len(codes))[::-1] if weights is None else np.argsort(weights, kind="stable")
         before = self._sum.mean[members]
         if self._with_missing:
-            heaviest_rows = _last_observed(local, codes, order, len(members))
+            heaviest_rows = np.full((len(members), self.dimension), np.nan)
+            for k in np.flatnonzero(np.bincount(codes, minlength=len(members))):
+                mine = order[codes[order] == k]
+                heaviest_rows[k] = _first_observed(rows.values[mine[::-1]])
         else:
             heaviest = np.zeros(len(new), dtype=np.intp)
             heaviest[codes[order]] = order
-            heaviest_rows = local[heaviest]
+            heaviest_rows = rows.values[heaviest]
         target = np.where(across(new), heaviest_rows, before)
         known = self._sum.rows[members] > 0
         if not known.any():
@@ -371,127 +345,6 @@ class MomentsAccumulator:
         return not np.any(rows[:, small])
 
 
-class OnePassMoments:
-    """Sums of independent columns and of their squares, for all classes by one product, about one reference.
-
-    The reference is 0, or the first row where 0 is far, so that a constant column stays exactly constant. A block is
-    added only where the variance of every class is large enough, relative to its distance from the reference, to lose
-    no digits.
-    """
-
-    def __init__(self, classes: int, dimension: int) -> None:
-        self.rows = np.zeros((classes, dimension), dtype=np.int64)
-        self.weight = np.zeros((classes, dimension))
-        self.sums, self.squares = np.zeros((classes, dimension)), np.zeros((classes, dimension))
-        self.reference = np.zeros(dimension)
-        self.with_missing = False
-
-    def add(self, block: AnyArray, codes: Codes, weights: Array | None) -> bool:
-        """Add the rows of a block; False, with nothing added, where that would lose digits."""
-        first = np.where(np.isfinite(block[0]), np.asarray(block[0], dtype=np.float64), 0.0)
-        if len(block) == 1 and not self.rows.any():  # about itself, the first row has no variance to lose
-            self.reference = first
-        if self._add(block, codes, weights):
-            return True
-        if not self.with_missing and has_missing(block):
-            self.with_missing = True
-            if self._add(block, codes, weights):
-                return True
-        if self.rows.any() or self.reference.any():
-            return False
-        self.reference = first
-        return self._add(block, codes, weights)
-
-    def _add(self, block: AnyArray, codes: Codes, weights: Array | None) -> bool:
-        size, d = len(self.weight), self.dimension
-        count = np.bincount(codes, minlength=size).astype(np.float64)
-        mass = count if weights is None else np.bincount(codes, weights, minlength=size).astype(np.float64)
-        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            centred, missing = self._centred(block)
-            sums, total = _sums_and_squares(codes, weights, size, centred)
-        if not (np.all(np.isfinite(sums)) and np.all(np.isfinite(total))):
-            return False
-        rows, weight = np.repeat(count[:, None], d, axis=1), np.repeat(mass[:, None], d, axis=1)
-        if missing is not None:
-            observed = (~missing).astype(np.float64)
-            rows, weight = (class_sums(codes, given, size, observed) for given in (None, weights))
-        scatter_diagonal = total - sums * (sums / np.where(weight > 0.0, weight, 1.0))
-        inaccurate = (total > MAX_ONE_PASS_RATIO * scatter_diagonal) | (total > LARGEST_SQUARE) | (total < LEAST_SQUARE)
-        inaccurate &= rows > 0
-        if inaccurate.any() and not self._constant(block, codes, inaccurate):
-            return False
-        self.rows += rows.astype(np.int64)
-        self.weight += weight
-        self.sums += sums
-        self.squares += total
-        return True
-
-    def _centred(self, block: AnyArray) -> tuple[Array, AnyArray | None]:
-        """Rows minus the reference, 0 for missing values; and the mask of missing values."""
-        plain = not self.reference.any()
-        missing = np.isnan(block) if self.with_missing and has_missing(block) else None
-        if plain and missing is None:
-            return float_rows(block), None
-        centred = float_rows(block, self.reference)
-        if missing is not None:
-            np.copyto(centred, 0.0, where=missing)
-        return centred, missing
-
-    def _constant(self, block: AnyArray, codes: Codes, doubtful: npt.NDArray[np.bool_]) -> bool:
-        """Whether these classes and columns have the values of the reference only."""
-        columns = np.flatnonzero(doubtful.any(axis=0))
-        values = block[:, columns]
-        differ = (values != self.reference[columns]) & ~np.isnan(values)
-        return not np.any(differ & doubtful[:, columns][codes])
-
-    def moments(self, like: Moments) -> Moments:
-        """The sums as moments."""
-        rows, weight = (self.rows, self.weight) if self.with_missing else (self.rows[:, 0], self.weight[:, 0])
-        away = self.sums / np.where(self.weight > 0.0, self.weight, 1.0)
-        scatter_diagonal = np.maximum(self.squares - self.sums * away, 0.0)
-        scatter = np.zeros_like(like.scatter)
-        np.add.at(scatter, like.group, scatter_diagonal)
-        mean = np.where(self.rows > 0, self.reference + away, 0.0)
-        coordinates = Coordinates.plain(self.dimension)
-        return replace(like, rows=rows, weight=weight, mean=mean, scatter=scatter, coordinates=coordinates)
-
-    @property
-    def dimension(self) -> int:
-        return int(self.sums.shape[1])
-
-
-def _block_counts(
-    codes: Codes, weights: Array | None, size: int, missing: npt.NDArray[np.bool_] | None
-) -> tuple[AnyArray, AnyArray, npt.NDArray[np.bool_]]:
-    """Rows and weights of each class, for each column where values are missing; and which classes have rows."""
-    rows = np.bincount(codes, minlength=size)
-    if missing is None:
-        weight = rows.astype(np.float64) if weights is None else np.bincount(codes, weights, minlength=size)
-        return rows, weight, rows > 0
-    observed = (~missing).astype(np.float64)
-    weight = class_sums(codes, weights, size, observed)  # no difference, which would lose tiny weights
-    return class_sums(codes, None, size, observed).astype(np.int64), weight, rows > 0
-
-
-def _sums_and_squares(codes: Codes, weights: Array | None, size: int, rows: Array) -> tuple[Array, Array]:
-    """Sums of rows and of their squares for each class, in chunks: no temporary array is as large as a block."""
-    sums, total = np.zeros((size, rows.shape[1])), np.zeros((size, rows.shape[1]))
-    step = max(4 * PIECE // max(rows.shape[1], 1), 64)
-    for start in range(0, len(rows), step):
-        part = rows[start : start + step]
-        part_weights = None if weights is None else weights[start : start + step]
-        add_up = class_adder(codes[start : start + step], part_weights, size, part.flags.c_contiguous)
-        sums += add_up(part)
-        total += add_up(part * part)
-    return sums, total
-
-
-def _last_observed(local: AnyArray, codes: Codes, order: Index, size: int) -> Array:
-    """For each class and column, the last value in this order that is not missing; NaN where all are."""
-    last = np.full((size, local.shape[1]), np.nan)
-    backwards = order[::-1]
-    for k in range(size):
-        mine = local[backwards[codes[backwards] == k]]
-        if len(mine):
-            last[k] = mine[np.argmax(~np.isnan(mine), axis=0), np.arange(local.shape[1])]
-    return last
+def _first_observed(rows: AnyArray) -> Array:
+    """The first value of each column that is not missing; NaN where all are."""
+    return np.asarray(rows[np.argmax(~np.isnan(rows), axis=0), np.arange(rows.shape[1])])

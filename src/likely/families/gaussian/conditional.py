@@ -171,9 +171,8 @@ class ConditionalMeans:
         self.x_coordinates = joint.coordinates.take(np.arange(self.inputs))
         self.y_coordinates = joint.coordinates.take(np.arange(self.inputs, self.inputs + targets))
         self._lines = [self._line(g, np.arange(len(self._x))) for g in range(len(joint.matrices))]
-        self._degrees = np.full(
-            len(joint.matrices), np.inf
-        )  # of y given all of x, where they are not those of the joint
+        # Degrees of freedom of y given all of x, where they are not those of the joint.
+        self._degrees = np.full(len(joint.matrices), np.inf)
         if joint.ridge is not None and len(self.varying):
             self._apply_ridge(joint.ridge)
 
@@ -247,15 +246,16 @@ class ConditionalMeans:
 
     def location(self, rows: AnyArray, label: int) -> Array:
         """Location of y in a class, given rows of x, (n, q)."""
-        location, centred = self._complete_rows(rows, label)
+        centred = self._centred(rows, label)
+        location = self._located(centred, self._of(label), label)
         return self._missing_rows(centred, label).location if _has_missing(location, centred) else location
 
     def given(self, rows: AnyArray, label: int) -> ConditionalDensity:
         """y given rows of x in a class."""
-        location, centred = self._complete_rows(rows, label)
+        centred, line, n = self._centred(rows, label), self._of(label), len(rows)
+        location = self._located(centred, line, label)
         if _has_missing(location, centred):
             return self._missing_rows(centred, label)
-        line, n = self._of(label), len(rows)
         scale = np.broadcast_to(self._joint.stretch[label] * self._wide(line.rest), (n, self.targets, self.targets))
         count = np.full(n, float(len(self._x)))
         return ConditionalDensity(location, scale, *self._stretched(centred, line, count, label))
@@ -267,12 +267,8 @@ class ConditionalMeans:
             local = local[:, self._x]
         return np.subtract(local, self._joint.mean[label, self._x], dtype=np.float64)
 
-    def _complete_rows(self, rows: AnyArray, label: int) -> tuple[Array, Array]:
-        """Locations, NaN where values are missing, and the centred rows."""
-        centred = self._centred(rows, label)
-        return self._located(centred, self._of(label), label), centred
-
     def _located(self, centred: Array, line: Line, label: int) -> Array:
+        """Locations of centred rows; NaN where values are missing."""
         location = np.repeat(self._joint.mean[label, None, self.inputs :], len(centred), axis=0)
         location[:, self.varying] += centred @ line.slopes.T
         return location
@@ -361,7 +357,10 @@ class PredictiveMixture:
 
     def quantile(self, chance: float) -> Array:
         """What each target is below with this probability, given x, (n, q)."""
-        ends = [part.location + part.marginal_scale * _quantile(part.degrees, chance)[:, None] for part in self.parts]
+        ends = [
+            part.location + part.marginal_scale * scipy.special.stdtrit(part.degrees, chance)[:, None]
+            for part in self.parts
+        ]
         if len(ends) == 1:
             return ends[0]
         used = self.weights[:, :, None] > 0.0
@@ -387,7 +386,7 @@ class PredictiveMixture:
             away, size = y - part.location.ravel()[place], part.marginal_scale.ravel()[place]
             with np.errstate(divide="ignore", invalid="ignore"):
                 steps = np.where(size > 0.0, away / size, np.where(away < 0.0, -np.inf, np.inf))
-            total += s[row] * _probability(part.degrees[row], steps)
+            total += s[row] * scipy.special.stdtr(part.degrees[row], steps)
         return total
 
     def log_density(self, y: Array, varying: Index) -> Array:
@@ -409,18 +408,6 @@ def _standard_deviation(part: ConditionalDensity) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         factor = np.where(np.isinf(nu), 1.0, np.where(nu > 2.0, np.sqrt(nu / (nu - 2.0)), np.inf))
         return np.where(part.marginal_scale > 0.0, part.marginal_scale * factor[:, None], 0.0)
-
-
-def _quantile(degrees: Array, chance: float) -> Array:
-    gaussian = np.isinf(degrees)
-    finite = np.where(gaussian, 1.0, degrees)
-    return np.where(gaussian, scipy.special.ndtri(chance), scipy.special.stdtrit(finite, chance))
-
-
-def _probability(degrees: Array, steps: Array) -> Array:
-    gaussian = np.isinf(degrees)
-    finite = np.where(gaussian, 1.0, degrees)
-    return np.where(gaussian, scipy.special.ndtr(steps), scipy.special.stdtr(finite, steps))
 
 
 def _log_density(part: ConditionalDensity, y: Array, index: Index, wanted: Index) -> Array:

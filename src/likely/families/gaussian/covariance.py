@@ -11,7 +11,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
@@ -37,22 +36,14 @@ class SingularError(Exception):
 class Covariance(ABC):
     """Covariances of one or more groups of classes, ready to whiten rows."""
 
-    log_det: Array
+    dimension: int  # number of columns
+    log_det: Array  # (groups,)
+    owner: Index  # the column that each whitened component belongs to: it depends on that and earlier columns
 
     @property
-    @abstractmethod
-    def dimension(self) -> int:
-        """Number of columns."""
-
-    @property
-    @abstractmethod
     def rank(self) -> int:
         """Number of whitened components: non-constant columns that are not linear combinations of others."""
-
-    @property
-    @abstractmethod
-    def owner(self) -> Index:
-        """The column that each whitened component belongs to: it depends on that and earlier columns."""
+        return len(self.owner)
 
     @abstractmethod
     def whiten(self, centred: Array, group: int) -> Array:
@@ -107,32 +98,20 @@ class DenseCovariance(Covariance):
         dimension: int = 0,
     ) -> None:
         self._factor, self._lower = factor, lower
-        self._shape = (dimension, len(owner)) if factor is None else factor.shape[1:]
-        self.log_det, self._owner, self.colorer = log_det, owner, colorer  # colorer: (groups, rank, d) if rank < d
+        self.dimension = dimension if factor is None else factor.shape[1]
+        self.log_det, self.owner, self.colorer = log_det, owner, colorer  # colorer: (groups, rank, d) if rank < d
 
     @property
     def factor(self) -> Array:
         """T of every group, (groups, d, rank)."""
         lowers, factor = self._lower, self._factor  # in this order: another thread may be setting them
         if factor is None:
-            factor = np.zeros((len(lowers), *self._shape))
+            factor = np.zeros((len(lowers), self.dimension, self.rank))
             for g, lower in enumerate(lowers):
-                factor[g][self._owner] = whitener_of(lower)
+                factor[g][self.owner] = whitener_of(lower)
             self._factor = factor
             self._lower = ()
         return factor
-
-    @property
-    def owner(self) -> Index:
-        return self._owner
-
-    @property
-    def dimension(self) -> int:
-        return int(self._shape[0])
-
-    @property
-    def rank(self) -> int:
-        return int(self._shape[1])
 
     def whiten(self, centred: Array, group: int) -> Array:
         return np.asarray(centred @ self.factor[group])
@@ -188,37 +167,22 @@ class DenseCovariance(Covariance):
         return float(most[0]), float(most[1])
 
 
-@dataclass(frozen=True, eq=False)
 class DiagonalCovariance(Covariance):
-    """Covariances of independent columns."""
+    """Covariances of independent columns.
 
-    inverse_deviation: Array  # (groups, d); 0 for a constant column
-    log_det: Array  # (groups,)
+    `inverse_deviation` is (groups, d), and 0 for a constant column.
+    """
 
-    @property
-    def dimension(self) -> int:
-        return int(self.inverse_deviation.shape[1])
-
-    @cached_property
-    def _owner(self) -> Index:
-        return np.flatnonzero(self.inverse_deviation[0] > 0.0)
-
-    @property
-    def owner(self) -> Index:
-        return self._owner
-
-    @property
-    def rank(self) -> int:
-        return len(self.owner)
+    def __init__(self, inverse_deviation: Array, log_det: Array) -> None:
+        self.inverse_deviation, self.log_det = inverse_deviation, log_det
+        self.dimension, self.owner = inverse_deviation.shape[1], np.flatnonzero(inverse_deviation[0] > 0.0)
 
     def whiten(self, centred: Array, group: int) -> Array:
-        owner = self.owner
-        return np.asarray(centred[:, owner] * self.inverse_deviation[group, owner])
+        return np.asarray(centred[:, self.owner] * self.inverse_deviation[group, self.owner])
 
     def color(self, white: Array, group: int) -> Array:
-        owner = self.owner
         rows = np.zeros((len(white), self.dimension))
-        rows[:, owner] = white / self.inverse_deviation[group, owner]
+        rows[:, self.owner] = white / self.inverse_deviation[group, self.owner]
         return rows
 
     def matrix(self, group: int) -> Array:
@@ -252,9 +216,9 @@ class Structure(ABC):
     full: ClassVar[bool] = False
     estimated: ClassVar[bool] = True
 
-    @abstractmethod
     def shape(self, sums: Array) -> Array:
         """Sums of squares (groups, ...) with the structure's symmetry imposed on them."""
+        return sums
 
     def columns_together(self, d: int) -> int:
         """How many of the d columns one variance is estimated from."""
@@ -289,9 +253,6 @@ class Full(Structure):
     """One covariance for each pair of columns."""
 
     full = True
-
-    def shape(self, sums: Array) -> Array:
-        return sums
 
     def prior_degrees(self, d: int) -> float:
         return d + 2.0
@@ -358,9 +319,6 @@ def _means_agree(matrix: Array, means: Array, kept: Index, dependent: Index, par
 
 class Diagonal(Structure):
     """Columns are independent within a class, with one variance each."""
-
-    def shape(self, sums: Array) -> Array:
-        return sums
 
     def prior_degrees(self, d: int) -> float:
         return 3.0

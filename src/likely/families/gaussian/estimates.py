@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from likely.errors import DependentColumnsWarning, NotEstimableError, listed, warn
+from likely.families.estimation import Estimation
 from likely.families.gaussian.covariance import (
     Covariance,
     DiagonalCovariance,
@@ -66,6 +67,10 @@ class PreparedMoments:
         mean = np.broadcast_to(self.moments.overall_mean, self.moments.mean.shape).copy()
         mean[:, self.active] = posterior.mean
         return mean
+
+    def stretch(self, posterior: NormalInverseWishartPosterior, estimation: Estimation) -> Array:
+        """By how much the uncertainty of its mean widens the density of each class, (K,) or (K, d)."""
+        return np.ones(len(self.moments.mean)) if estimation == Estimation.MAP else 1.0 + 1.0 / posterior.mean_rows
 
 
 # Maximum likelihood.
@@ -227,52 +232,48 @@ def no_maximum(data: PreparedMoments, group: int, columns: Sequence[str], consta
 # Posteriors.
 
 
-def posterior_mode(
-    data: PreparedMoments, posterior: NormalInverseWishartPosterior, names: Sequence[str]
-) -> GaussianConditionals:
-    """Gaussians at the joint posterior mode of means and covariances."""
-    covariance: Covariance = data.identity()
-    if data.structure.estimated:
-        covariance = factor_posterior(data, mode_covariances(data, posterior), names)
-    moments = data.moments
-    return GaussianConditionals(
-        data.posterior_means(posterior), covariance, moments.group, np.ones(len(moments.mean)), moments.coordinates
-    )
-
-
-def mode_covariances(data: PreparedMoments, posterior: NormalInverseWishartPosterior) -> Array:
-    """Covariances of the columns that vary at the joint posterior mode."""
-    members = np.bincount(data.varying.group, minlength=len(data.varying.scatter)).astype(np.float64)
-    return data.divided(posterior.scale, data.structure.mode_divisor(posterior.degrees, len(data.active), members))
-
-
-def posterior_predictive(
-    data: PreparedMoments, posterior: NormalInverseWishartPosterior, names: Sequence[str]
+def posterior_densities(
+    data: PreparedMoments, posterior: NormalInverseWishartPosterior, estimation: Estimation, names: Sequence[str]
 ) -> GaussianConditionals | StudentConditionals | IndependentStudents:
-    """Densities with means and covariances integrated out: Student t's, or Gaussians where variances are known."""
-    mean, moments = data.posterior_means(posterior), data.moments
-    stretch = 1.0 + 1.0 / posterior.mean_rows
-    if not data.structure.estimated:
-        covariance, group, stretch = _stretched(data.identity(), data, stretch)
-        return GaussianConditionals(mean, covariance, group, stretch, moments.coordinates)
-    degrees, matrices = predictive_scales(data, posterior)
-    covariance, group, stretch = _stretched(factor_posterior(data, matrices, names), data, stretch)
-    together = data.structure.full or isinstance(data.structure, Spherical)
+    """Gaussians at the joint posterior mode of means and covariances ("map"), or with both integrated out ("bayes").
+
+    The latter are Student t's, or Gaussians where variances are known.
+    """
+    structure, moments, degrees = data.structure, data.moments, np.zeros(0)
+    covariance: Covariance = data.identity()
+    if structure.estimated:
+        degrees, matrices = posterior_scales(data, posterior, estimation)
+        covariance = factor_posterior(data, matrices, names)
+    stretch = data.stretch(posterior, estimation)
+    parts = (data.posterior_means(posterior), *_stretched(covariance, data, stretch), moments.coordinates)
+    if estimation == Estimation.MAP or not structure.estimated:
+        return GaussianConditionals(*parts)
+    together = structure.full or isinstance(structure, Spherical)
     kind = StudentConditionals if together else IndependentStudents
-    return kind(mean, covariance, group, stretch, moments.coordinates, degrees=degrees[moments.group])
+    return kind(*parts, degrees=degrees[moments.group])
 
 
-def predictive_scales(data: PreparedMoments, posterior: NormalInverseWishartPosterior) -> tuple[Array, Array]:
-    """Degrees of freedom and scale matrices of the predictives, for every group; each class stretches them."""
-    degrees = data.structure.predictive_degrees(posterior.degrees, len(data.active))
-    if len(data.active) and np.any(degrees <= 0.0):
+def posterior_scales(
+    data: PreparedMoments, posterior: NormalInverseWishartPosterior, estimation: Estimation
+) -> tuple[Array, Array]:
+    """Degrees of freedom and scale matrices of the predictives, for every group; each class stretches them.
+
+    Under "map", the covariances at the joint posterior mode, with infinite degrees.
+    """
+    structure, d = data.structure, len(data.active)
+    if estimation == Estimation.MAP:
+        classes = np.bincount(data.varying.group, minlength=len(data.varying.scatter)).astype(np.float64)
+        divisor = structure.mode_divisor(posterior.degrees, d, classes)
+        return np.full(divisor.shape, np.inf), data.divided(posterior.scale, divisor)
+    degrees = structure.predictive_degrees(posterior.degrees, d)
+    if d and np.any(degrees <= 0.0):
         g = int(np.argmin(degrees))
         raise NotEstimableError(
             f"The posterior predictive of class {data.group_classes(g)} is improper: "
-            f"{int(data.moments.rows[data.moments.group == g].sum())} rows for {len(data.active)} columns. "
+            f"{int(data.moments.rows[data.moments.group == g].sum())} rows for {d} columns. "
             "Use more rows, or a proper prior: NormalInverseWishart()."
         )
-    degrees = degrees if len(data.active) else np.maximum(degrees, 1.0)
+    degrees = degrees if d else np.maximum(degrees, 1.0)
     return degrees, data.divided(posterior.scale, degrees)
 
 

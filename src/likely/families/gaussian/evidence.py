@@ -7,8 +7,9 @@ from scipy.special import multigammaln
 
 from likely.errors import NoEvidenceError
 from likely.families.gaussian.covariance import DenseCovariance, DiagonalCovariance, Identity, Spherical, Structure
-from likely.families.gaussian.densities import Elliptical, GaussianConditionals
-from likely.families.gaussian.prior import NormalInverseWishartPosterior
+from likely.families.gaussian.densities import GaussianConditionals
+from likely.families.gaussian.elliptical import Elliptical
+from likely.families.gaussian.prior import NormalInverseWishartPosterior, ResolvedPrior
 from likely.numerics.special import LOG_2PI, log_gamma_ratio
 from likely.statistics.counts import across
 from likely.statistics.moments import Moments
@@ -63,7 +64,7 @@ def gaussian_evidence(moments: Moments, structure: Structure, posterior: NormalI
     d = moments.dimension
     if not d:
         return 0.0
-    before, kappa = np.asarray(posterior.prior_rows), posterior.mean_rows
+    before, kappa = np.asarray(posterior.prior.rows), posterior.mean_rows
     weight = np.broadcast_to(across(moments.weight), (len(moments.mean), d))
     if not np.all(before > 0.0):
         raise NoEvidenceError("a flat prior of the means is improper")
@@ -76,12 +77,12 @@ def gaussian_evidence(moments: Moments, structure: Structure, posterior: NormalI
         pulled = before * weight / across(kappa) * step * step
         squares = (moments.squares.sum(axis=0) + pulled.sum(axis=0)) @ unit**2
         return float(0.5 * shift.sum() - 0.5 * weight.sum() * LOG_2PI - 0.5 * squares)
-    nu = float(posterior.prior_degrees)
+    nu = float(posterior.prior.degrees)
     if not nu > (d - 1 if structure.full else 0):
         raise NoEvidenceError("the prior of the covariance is improper: its degrees are too few")
     total = -0.5 * weight.sum() * np.log(np.pi) + 0.5 * shift.sum() - cells
     if structure.full:
-        sign, log_before = np.linalg.slogdet(posterior.prior_scale)
+        sign, log_before = np.linalg.slogdet(posterior.prior.scale)
         if sign <= 0:
             raise NoEvidenceError("the prior of the covariance is improper: its scale is singular")
         log_after = np.linalg.slogdet(posterior.scale)[1]
@@ -90,7 +91,7 @@ def gaussian_evidence(moments: Moments, structure: Structure, posterior: NormalI
         parts = 0.5 * nu * log_before - 0.5 * after * log_after + gammas - multigammaln(nu / 2.0, d)
         return float(total + parts.sum())
     first = slice(0, 1) if isinstance(structure, Spherical) else slice(None)
-    prior, scale = posterior.prior_scale[first], posterior.scale[:, first]
+    prior, scale = posterior.prior.scale[first], posterior.scale[:, first]
     if not np.all(prior > 0.0):
         raise NoEvidenceError("the prior of the variances is improper: its scale is 0")
     after = across(posterior.degrees)
@@ -103,7 +104,7 @@ def gaussian_evidence(moments: Moments, structure: Structure, posterior: NormalI
 
 
 def normal_inverse_wishart(
-    moments: Moments, active: Index, structure: Structure, posterior: NormalInverseWishartPosterior, fitted: Elliptical
+    moments: Moments, active: Index, structure: Structure, prior: ResolvedPrior, fitted: Elliptical
 ) -> float:
     """log of the prior's density at the fitted means and covariances, up to a constant.
 
@@ -114,22 +115,22 @@ def normal_inverse_wishart(
     if not d or not structure.estimated:
         return 0.0
     unit = 2.0 * float(np.log(moments.coordinates.unit).sum())
-    away = fitted.mean[:, active] - posterior.prior_mean
+    away = fitted.mean[:, active] - prior.mean
     total = 0.0
     for g in range(len(moments.scatter)):
         members = np.flatnonzero(group == g)
         log_det = float(fitted.covariance.log_det[g]) + unit
         if structure.full:
             precision = fitted.covariance.precision(g)[np.ix_(active, active)]
-            total -= 0.5 * (posterior.prior_degrees + d + 1.0) * log_det
-            total -= 0.5 * float((posterior.prior_scale * precision).sum())
-            pulls = posterior.prior_rows * np.einsum("kd,de,ke->k", away[members], precision, away[members])
+            total -= 0.5 * (prior.degrees + d + 1.0) * log_det
+            total -= 0.5 * float((prior.scale * precision).sum())
+            pulls = prior.rows * np.einsum("kd,de,ke->k", away[members], precision, away[members])
         else:
             assert isinstance(fitted.covariance, DiagonalCovariance)
             scale = fitted.covariance.inverse_deviation[g, active] ** 2
             factor = 1.0 / structure.columns_together(d)  # of one variance for all columns
-            total -= factor * 0.5 * (posterior.prior_degrees + 2.0) * log_det
-            total -= factor * 0.5 * float((posterior.prior_scale * scale).sum())
-            pulls = (posterior.prior_rows * away[members] ** 2 * scale).sum(axis=1)
+            total -= factor * 0.5 * (prior.degrees + 2.0) * log_det
+            total -= factor * 0.5 * float((prior.scale * scale).sum())
+            pulls = (prior.rows * away[members] ** 2 * scale).sum(axis=1)
         total -= 0.5 * float(np.sum(pulls)) + 0.5 * len(members) * log_det
     return total

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from likely.families.gaussian.densities import Elliptical
+from likely.families.gaussian.elliptical import Elliptical
 from likely.families.gaussian.missing_cells import MissingValues
+from likely.numerics.arrays import has_missing
 from likely.statistics.accumulator import Accumulator
 from likely.statistics.moments import Moments
 from likely.typing import AnyArray, Array, Codes, Index
@@ -38,13 +39,12 @@ class ExpectedMoments:
         return self._accumulator.groups
 
     def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
-        missing = np.isnan(block) if block.dtype.kind == "f" else None
-        if missing is None or not missing.any():
+        if not has_missing(block):
             weight = float(len(block) if weights is None else weights.sum()) * block.shape[1]
             self._all_weight, self._observed_weight = self._all_weight + weight, self._observed_weight + weight
             self._accumulator.add(block, codes, weights)
             return
-        weights = np.ones(len(block)) if weights is None else weights
+        missing, weights = np.isnan(block), np.ones(len(block)) if weights is None else weights
         known = ~missing.all(axis=1)
         if not known.all():
             block, missing, codes, weights = block[known], missing[known], codes[known], weights[known]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
+import joblib
 import numpy as np
 
 from likely.errors import InputError, NoEvidenceError, listed
@@ -15,7 +16,8 @@ from likely.families.estimation import Estimation, check_belongs
 from likely.families.gaussian.accumulator import MomentsAccumulator
 from likely.families.gaussian.conditional import EmpiricalBayesRidge, Unfactored
 from likely.families.gaussian.covariance import Spherical, Structure, structure_of
-from likely.families.gaussian.densities import Elliptical, GaussianConditionals
+from likely.families.gaussian.densities import GaussianConditionals
+from likely.families.gaussian.elliptical import Elliptical
 from likely.families.gaussian.estimates import (
     PreparedMoments,
     check_observed,
@@ -23,10 +25,8 @@ from likely.families.gaussian.estimates import (
     largest_ranks,
     likelihood_covariances,
     maximum_likelihood,
-    mode_covariances,
-    posterior_mode,
-    posterior_predictive,
-    predictive_scales,
+    posterior_densities,
+    posterior_scales,
 )
 from likely.families.gaussian.evidence import (
     gaussian_evidence,
@@ -44,8 +44,8 @@ from likely.families.gaussian.leave_one_out.single_values import HeldOutStudents
 from likely.families.gaussian.parameters import GaussianEstimates, gaussian_parameters
 from likely.families.gaussian.pattern_accumulator import PatternAccumulator
 from likely.families.gaussian.pattern_em import complete_moments, start_of_completion
-from likely.families.gaussian.prior import NormalInverseWishart, NormalInverseWishartPosterior
-from likely.families.gaussian.shrinkage import Regularized, Shrinkage, check_shrinkage, intensity_of, pooling_of
+from likely.families.gaussian.prior import NormalInverseWishart, NormalInverseWishartPosterior, ResolvedPrior
+from likely.families.gaussian.shrinkage import Shrinkage, check_shrinkage, intensity_of, pooling_of
 from likely.families.parameters import Parameter
 from likely.statistics.accumulator import Accumulator
 from likely.statistics.counts import plain_label
@@ -154,13 +154,8 @@ class Gaussian(Family):
             raise InputError(f"prior={self.prior!r} is not a NormalInverseWishart.")
         check_belongs(estimation, (Estimation.MLE,), "shrinkage", self.shrinkage is not None, "the prior shrinks")
         check_belongs(estimation, (Estimation.MLE,), "unbiased", bool(self.unbiased), "the prior sets the divisor")
-        check_belongs(
-            estimation,
-            (Estimation.MAP, Estimation.BAYES),
-            "prior",
-            self.prior is not None,
-            "maximum likelihood has no prior",
-        )
+        posterior, given = (Estimation.MAP, Estimation.BAYES), self.prior is not None
+        check_belongs(estimation, posterior, "prior", given, "maximum likelihood has no prior")
 
     def _sharing(self) -> Sharing:
         if isinstance(self.shared, bool | np.bool_):
@@ -226,7 +221,7 @@ class Gaussian(Family):
         if not isinstance(statistics, PatternMoments):
             return Completion(statistics)
         known, sharing = statistics.completions, self._sharing()
-        key = (sharing, self._options_key(), str(estimation), max_iter, tol)
+        key = (sharing, joblib.hash(self), str(estimation), max_iter, tol)
         if key not in known:
             self._check_groups(sharing, statistics.classes)
             pooled = statistics.pool(sharing)
@@ -235,13 +230,6 @@ class Gaussian(Family):
             known[key] = complete_moments(self, known[sharing], pooled, estimation, names, max_iter, tol)
         completion: Completion = known[key]
         return completion
-
-    def _options_key(self) -> tuple[Any, ...]:
-        """A key that differs for any two families that share covariances and have different estimates."""
-        prior = () if self.prior is None else tuple(self.prior.get_params().values())
-        options = self.shrinkage.get_params().items() if isinstance(self.shrinkage, Regularized) else self.shrinkage
-        given = [None if each is None else (np.shape(each), np.asarray(each, float).tobytes()) for each in prior]
-        return (str(options), bool(self.unbiased), *given)
 
     def _leave_one_out(
         self, statistics: Moments, fitted: Conditionals, estimation: Estimation, names: Sequence[str]
@@ -320,30 +308,25 @@ class Gaussian(Family):
         if estimation == Estimation.MLE:
             return self
         data = self._prepared(statistics)
-        posterior, active, structure = self._posterior(data), data.active, data.structure
-        local, d = data.varying.coordinates, data.moments.dimension
-        mean, rows = np.zeros(d), np.zeros(d)
-        mean[active] = local.origin + local.unit * posterior.prior_mean
-        scale = np.zeros((d, d) if structure.full else d)
+        prior, active, d = self._resolved_prior(data), data.active, data.moments.dimension
+        local, full = data.varying.coordinates, data.structure.full
+        mean, rows, scale = np.zeros(d), np.zeros(d), np.zeros((d, d) if full else d)
+        mean[active], rows[active] = local.to_user(prior.mean), prior.rows
         with np.errstate(over="ignore", invalid="ignore"):
-            if structure.full:
-                scale[np.ix_(active, active)] = posterior.prior_scale * local.unit * local.unit[:, None]
-            else:
-                scale[active] = posterior.prior_scale * local.unit * local.unit
-        each = np.diagonal(scale) if structure.full else scale
+            place = np.ix_(active, active) if full else active
+            scale[place] = prior.scale * local.unit * (local.unit[:, None] if full else local.unit)
+        each = np.diagonal(scale) if full else scale
         if not (np.isfinite(scale).all() and np.all(each[active] > 0.0)):
             return self  # not representable in the user's units
-        rows[active] = posterior.prior_rows
-        prior = NormalInverseWishart(
-            mean, rows if np.ndim(posterior.prior_rows) else float(posterior.prior_rows), posterior.prior_degrees, scale
-        )
-        return Gaussian(self.covariance, self.shared, prior=prior)
+        mean_rows = rows if np.ndim(prior.rows) else float(prior.rows)
+        fixed = NormalInverseWishart(mean, mean_rows, prior.degrees, scale)
+        return Gaussian(self.covariance, self.shared, prior=fixed)
 
     def _log_prior(self, statistics: Moments, fitted: Conditionals) -> float:
         if not isinstance(fitted, GaussianConditionals):
             raise NoEvidenceError("a predictive has no plugged-in parameters")
         data = self._prepared(statistics)
-        return normal_inverse_wishart(data.varying, data.active, data.structure, self._posterior(data), fitted)
+        return normal_inverse_wishart(data.varying, data.active, data.structure, self._resolved_prior(data), fitted)
 
     @property
     def _needs_complete_rows(self) -> bool:
@@ -391,8 +374,12 @@ class Gaussian(Family):
 
     def _posterior(self, data: PreparedMoments) -> NormalInverseWishartPosterior:
         """The posterior of means and covariances, of the columns that vary."""
+        return self._resolved_prior(data).posterior(data.varying, data.structure)
+
+    def _resolved_prior(self, data: PreparedMoments) -> ResolvedPrior:
+        """The prior of the columns that vary, whose defaults are derived from the moments."""
         prior = self.prior or NormalInverseWishart()
-        return prior._posterior(data.varying, data.structure, data.active, data.moments.dimension)
+        return prior._resolved(data.varying, data.structure, data.active, data.moments.dimension)
 
     def _parameters(
         self, statistics: Moments, fitted: Conditionals, estimation: Estimation, names: Sequence[str]
@@ -408,32 +395,25 @@ class Gaussian(Family):
         data = self._prepared(statistics)
         if estimation == Estimation.MLE:
             return maximum_likelihood(data, self.shrinkage, self.unbiased, names)
-        make = posterior_mode if estimation == Estimation.MAP else posterior_predictive
-        return make(data, self._posterior(data), names)
+        return posterior_densities(data, self._posterior(data), estimation, names)
 
     def _unfactored(self, statistics: Moments, estimation: Estimation, names: Sequence[str]) -> Unfactored:
         """The same estimates of columns that vary together, whose covariances may have any rank under "mle"."""
         data = self._prepared(statistics)
-        moments, ones = data.moments, np.ones(len(data.moments.mean))
-        degrees, stretch, weak = np.inf * ones, ones, None
+        moments, coordinates, group = data.moments, data.moments.coordinates, data.moments.group
         if estimation == Estimation.MLE:
             check_observed(moments, names)
-            mean, matrices = moments.mean, likelihood_covariances(data, self.shrinkage, self.unbiased)
+            matrices, ones = likelihood_covariances(data, self.shrinkage, self.unbiased), np.ones(len(group))
             ranks = largest_ranks(data.varying) if self.shrinkage is None else None
-            return Unfactored(
-                mean, matrices, data.active, moments.group, stretch, degrees, moments.coordinates, largest_ranks=ranks
-            )
-        posterior = self._posterior(data)
-        if estimation == Estimation.MAP:
-            matrices = mode_covariances(data, posterior)
-        else:
-            group_degrees, matrices = predictive_scales(data, posterior)
-            degrees, stretch = group_degrees[moments.group], 1.0 + 1.0 / posterior.mean_rows
+            joint = Unfactored(moments.mean, matrices, data.active, group, ones, np.inf * ones, coordinates)
+            return replace(joint, largest_ranks=ranks)
+        posterior, weak = self._posterior(data), None
+        degrees, matrices = posterior_scales(data, posterior, estimation)
         factor_posterior(data, matrices, names)  # raises where the posterior is improper
         if estimation == Estimation.BAYES and self.prior is None:
             rows = moments.group_weight() - moments.group_classes()
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratio = np.einsum("gdd->gd", posterior.scale) / np.einsum("gdd->gd", matrices)
-            weak = EmpiricalBayesRidge(posterior.prior_scale, rows, ratio.max(axis=1, initial=0.0))
-        mean = data.posterior_means(posterior)
-        return Unfactored(mean, matrices, data.active, moments.group, stretch, degrees, moments.coordinates, weak)
+            weak = EmpiricalBayesRidge(posterior.prior.scale, rows, ratio.max(axis=1, initial=0.0))
+        mean, stretch = data.posterior_means(posterior), data.stretch(posterior, estimation)
+        return Unfactored(mean, matrices, data.active, group, stretch, degrees[group], coordinates, weak)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -16,14 +15,6 @@ from likely.typing import AnyArray, Array, Index
 
 MAX_PAIR_RATIO = 1e2  # of standard deviations under two covariances in one basis: rounding grows with it
 MAX_PAIR_COLUMNS = 128  # with more columns, the eigendecomposition takes longer than it saves
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Basis:
-    """Directions (m, d), and the weights of squares along them in each of several quadratic forms, (several, m)."""
-
-    directions: Array
-    weight: Array
 
 
 class _QuadraticForms:
@@ -50,8 +41,11 @@ class _QuadraticForms:
         np.matmul(self._weight, turned, out=out)
 
 
-def shared_bases(covariance: DenseCovariance, groups: Sequence[int]) -> Basis | None:
-    """Bases in which covariances are diagonal, one for each pair; None if they are too different or too large."""
+def shared_bases(covariance: DenseCovariance, groups: Sequence[int]) -> tuple[Array, Array] | None:
+    """Directions (m, d) in which covariances are diagonal, a basis for each pair, and weights of squares, (groups, m).
+
+    None if the covariances are too different or too large.
+    """
     rank = covariance.rank
     if len(groups) > 1 and rank > MAX_PAIR_COLUMNS:
         return None
@@ -62,7 +56,9 @@ def shared_bases(covariance: DenseCovariance, groups: Sequence[int]) -> Basis | 
         place = slice(rank * (i // 2), rank * (i // 2 + 1))
         weight[groups[i], place] = 1.0
         if i + 1 < len(groups):
-            relative = _relative_factor(covariance, groups[i], groups[i + 1])
+            # R with T_second = T_first·R takes rows whitened for the first covariance to rows whitened for the second.
+            second = covariance.factor[groups[i + 1]][covariance.owner]
+            relative = np.asarray(scipy.linalg.lapack.dtrtrs(first[covariance.owner], second)[0])
             size = np.abs(relative).max()
             if not 0.0 < size < np.inf:
                 return None
@@ -73,15 +69,7 @@ def shared_bases(covariance: DenseCovariance, groups: Sequence[int]) -> Basis | 
             first = first @ turn
             weight[groups[i + 1], place] = size * size * ratio
         bases.append(first)
-    return Basis(np.ascontiguousarray(np.hstack(bases).T), weight)
-
-
-def _relative_factor(covariance: DenseCovariance, first: int, second: int) -> Array:
-    """R with T_second = T_first·R: it takes rows whitened for the first covariance to rows whitened for the second."""
-    relative, _ = scipy.linalg.lapack.dtrtrs(
-        covariance.factor[first][covariance.owner], covariance.factor[second][covariance.owner]
-    )
-    return np.asarray(relative)
+    return np.ascontiguousarray(np.hstack(bases).T), weight
 
 
 MAX_LINEAR_REACH = 1e4  # rounding grows with the reach where rows are centred before squaring
@@ -111,9 +99,11 @@ class Distances:
         self._offset = np.zeros((len(mean), 1)) if offset is None else offset[:, None]
         self.centre = mean[0] + (mean - mean[0]).mean(axis=0)  # exact where all means agree
         self.reach, self.length = covariance.reach(mean, group)
-        self._uncentred = max(self.reach, self.length) <= MAX_UNCENTRED_REACH
-        if not self._uncentred:
-            self.reach, self.length = covariance.reach(mean - self.centre, group)
+        self._origin: Array | None = None  # that rows and means are centred on
+        self._away, centring = mean, 0
+        if not max(self.reach, self.length) <= MAX_UNCENTRED_REACH:
+            self._origin, self._away, centring = self.centre, mean - self.centre, covariance.dimension
+            self.reach, self.length = covariance.reach(self._away, group)
         self._groups = np.unique(group).tolist()
         self.shared = len(self._groups) == 1
         self.form = "one by one"
@@ -122,11 +112,11 @@ class Distances:
             return
         if self.length <= MAX_SQUARED_REACH and self.shared and isinstance(covariance, DenseCovariance):
             self.form = "pooled"
-            self._origin = None if self._uncentred else self.centre
             self._chunk_rows = max(2**18 // (covariance.rank + len(mean)), 256)
-            self.width = covariance.rank + 3 * len(mean) + (0 if self._uncentred else covariance.dimension)
+            self.width = covariance.rank + 3 * len(mean) + centring
         elif self.length <= MAX_SQUARED_REACH and self._expand():
             self.form = "expanded"
+            self.width = 5 * len(mean) + centring
         elif isinstance(covariance, DenseCovariance) and not self.shared:
             self.form = "panels"
             self._build_panels(covariance)
@@ -135,24 +125,21 @@ class Distances:
 
     def _expand(self) -> bool:
         """Prepare the expanded form; False where covariances are too different to share a basis."""
-        covariance, basis = self.covariance, None
+        covariance, directions = self.covariance, None
         if isinstance(covariance, DiagonalCovariance):
             weight = self._factor * covariance.inverse_deviation[self.group] ** 2
         else:
             assert isinstance(covariance, DenseCovariance)
-            basis = shared_bases(covariance, self._groups)
-            if basis is None:
+            bases = shared_bases(covariance, self._groups)
+            if bases is None:
                 return False
-            weight = self._factor * basis.weight[self.group]
-        self._origin = None if self._uncentred else self.centre
-        away = self.mean if self._uncentred else self.mean - self.centre
-        turned = away if basis is None else away @ basis.directions.T
+            directions, weight = bases[0], self._factor * bases[1][self.group]
+        turned = self._away if directions is None else self._away @ directions.T
         pull = weight * turned
-        linear = -2.0 * (pull if basis is None else pull @ basis.directions)
-        self._terms = _QuadraticForms(None if basis is None else basis.directions, weight, linear)
+        linear = -2.0 * (pull if directions is None else pull @ directions)
+        self._terms = _QuadraticForms(directions, weight, linear)
         self._constant = self._offset + np.einsum("kv,kv->k", pull, turned)[:, None]
         self._chunk_rows = max(2**18 // weight.shape[1], 256)
-        self.width = 5 * len(self.mean) + (0 if self._uncentred else covariance.dimension)
         return True
 
     def _expanded(self, rows: AnyArray) -> Array:
@@ -172,7 +159,7 @@ class Distances:
         covariance, g = self.covariance, int(self.group[0])
         assert isinstance(covariance, DenseCovariance)
         factor, rank = covariance.factor[g], covariance.rank
-        white = covariance.whiten(self.mean if self._uncentred else self.mean - self.centre, g)
+        white = covariance.whiten(self._away, g)
         linear = -2.0 * self._factor * (white @ factor.T)
         triangle: list[tuple[int, int, Array]] = []
         cuts = np.linspace(0, rank, int(np.clip(rank // 50, 1, 10)) + 1).astype(int)

@@ -16,7 +16,7 @@ import scipy.special
 from likely.errors import InputError, NoEvidenceError
 from likely.families.base import Columns, Conditionals, Family, LeaveOneOutDensity
 from likely.families.estimation import Estimation
-from likely.families.gaussian.densities import Elliptical
+from likely.families.gaussian.elliptical import Elliptical
 from likely.families.gaussian.expected_moments import ExpectedMoments
 from likely.families.gaussian.family import Gaussian
 from likely.families.parameters import Parameter
@@ -94,11 +94,11 @@ class MixtureFamily(Family):
     def describe(self) -> str:
         return f"{self._inner(None).describe()}, {self.components} components"
 
-    def _accumulator(self, classes: AnyArray, columns: Columns) -> Unassigned:
-        return Unassigned(self, classes, columns)
+    def _accumulator(self, classes: AnyArray, columns: Columns) -> Split:
+        return Split(self, classes, columns)
 
-    def _expected_accumulator(self, builder: Unassigned, fitted: Conditionals) -> Split:
-        return Split(builder, fitted)
+    def _expected_accumulator(self, builder: Split, fitted: Conditionals) -> Split:
+        return Split(self, builder.classes, builder.columns, fitted)
 
     def _initial_family(self) -> Family:
         return self._inner(None)._initial_family().set_params(shared=self.shown.shared)
@@ -109,7 +109,7 @@ class MixtureFamily(Family):
 
     def _seeded(self, start: Conditionals, centres: Array, scale: Array) -> Conditionals:
         assert isinstance(start, Elliptical)
-        return Seeded(start, centres, scale)
+        return SeededMixtures.of(start, centres, scale)
 
     @property
     def _declared_family(self) -> Family:
@@ -184,105 +184,41 @@ class MixtureFamily(Family):
         return log_density
 
 
-class Unassigned:
-    """Placeholder accumulator: rows cannot be added before their components are estimated."""
+class Split:
+    """Accumulates moments of rows, each weighted by its responsibilities p(component | x, class).
+
+    Without densities (`fitted` is None) there are none, and rows cannot be added.
+    """
 
     groups = None
     block_rows = 2**15
 
-    def __init__(self, family: MixtureFamily, classes: AnyArray, columns: Columns) -> None:
-        self.family, self.classes, self.columns = family, classes, columns
+    def __init__(
+        self, family: MixtureFamily, classes: AnyArray, columns: Columns, fitted: Conditionals | None = None
+    ) -> None:
+        self.family, self.classes, self.columns, self._fitted = family, classes, columns, fitted
+        self._mass = np.zeros(len(classes) * family.components)
+        if isinstance(fitted, Mixtures):
+            inner = family._inner(classes)._accumulator(np.arange(len(self._mass)), columns)
+            self._inner: Any = ExpectedMoments(inner, fitted.inner) if family._needs_complete_rows else inner
 
     def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
-        raise InputError(
-            f"Gaussian(components={self.family.components}) is fitted by expectation maximisation from all rows at "
-            "once. Use fit."
-        )
-
-    def finish(self) -> Any:
-        raise AssertionError("nothing was added")
-
-
-class Split:
-    """Accumulates moments of rows, each weighted by its responsibilities p(component | x, class)."""
-
-    groups = None
-
-    def __init__(self, builder: Unassigned, fitted: Conditionals) -> None:
-        family, self._classes = builder.family, builder.classes
-        self._components, self._fitted = family.components, fitted
-        size = len(self._classes) * self._components
-        inner = family._inner(self._classes)._accumulator(np.arange(size), builder.columns)
-        parts = fitted.inner if isinstance(fitted, Mixtures) else _repeated(fitted, self._components)
-        self._inner: Any = ExpectedMoments(inner, parts) if family.shown._needs_complete_rows else inner
-        self._mass = np.zeros(size)
-        self.block_rows = 2**15
-
-    def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
+        components = self.family.components
+        if not isinstance(self._fitted, Mixtures):
+            raise InputError(
+                f"Gaussian(components={components}) is fitted by expectation maximisation from all rows at once. Use "
+                "fit."
+            )
         weights = np.ones(len(block)) if weights is None else weights
-        assert isinstance(self._fitted, Mixtures | Seeded)
         responsibilities = self._fitted.split(block, codes)
-        for r in range(self._components):
-            sub = codes.astype(np.intp) * self._components + r
+        for r in range(components):
+            sub = codes.astype(np.intp) * components + r
             mine = weights * responsibilities[r]
             self._inner.add(block, sub, mine)
             self._mass += np.bincount(sub, mine, minlength=len(self._mass))
 
     def finish(self) -> SubMoments:
-        return SubMoments(self._classes, self._inner.finish(), self._mass.reshape(len(self._classes), -1))
-
-
-def _repeated(fitted: Conditionals, components: int) -> Elliptical:
-    """The same density for all components of a class."""
-    assert isinstance(fitted, Seeded)
-    one = fitted.one
-    return replace(
-        one,
-        mean=np.repeat(one.mean, components, axis=0),
-        group=np.repeat(one.group, components),
-        stretch=np.repeat(one.stretch, components),
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class Seeded(Conditionals):
-    """One density per class, and centres that assign rows to components: the start of expectation maximisation."""
-
-    one: Elliptical
-    centres: Array  # (classes, components, d)
-    scale: Array  # (d,)
-
-    @property
-    def n_classes(self) -> int:
-        return self.one.n_classes
-
-    @property
-    def dimension(self) -> int:
-        return self.one.dimension
-
-    def log_density(self, rows: AnyArray) -> Array:
-        return self.one.log_density(rows)
-
-    def class_log_density(self, rows: AnyArray, codes: Codes) -> Array:
-        return self.one.class_log_density(rows, codes)
-
-    def split(self, rows: AnyArray, codes: Codes) -> Array:
-        """Responsibilities (components, n): 1 for the nearest centre of the class of a row."""
-        away = (np.asarray(rows, dtype=np.float64)[:, None] - self.centres[codes]) / self.scale
-        distance = np.nansum(away * away, axis=2)
-        nearest = (distance <= (1.0 + ROUNDING) * distance.min(axis=1, keepdims=True)).argmax(axis=1)
-        return (np.arange(self.centres.shape[1])[:, None] == nearest).astype(np.float64)
-
-    def explain(self, rows: AnyArray) -> Array:
-        return self.one.explain(rows)
-
-    def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
-        return self.one.sample(label, n, rng)
-
-    def marginal(self, columns: Index) -> Self:
-        return replace(
-            self, one=self.one.marginal(columns), centres=self.centres[:, :, columns], scale=self.scale[columns]
-        )
+        return SubMoments(self.classes, self._inner.finish(), self._mass.reshape(len(self.classes), -1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -372,3 +308,28 @@ class Mixtures(Conditionals):
 
     def notes(self, names: Sequence[str]) -> list[str]:
         return list(self.inner.notes(names))
+
+
+@dataclass(frozen=True, eq=False)
+class SeededMixtures(Mixtures):
+    """Mixtures of equal components, whose rows belong to the nearest centre: the start of expectation maximisation."""
+
+    centres: Array  # (classes, components, d)
+    scale: Array  # (d,)
+
+    @classmethod
+    def of(cls, one: Elliptical, centres: Array, scale: Array) -> Self:
+        """Every component of a class has the one density of the class."""
+        classes, size = centres.shape[:2]
+        components = one.of_classes(np.repeat(np.arange(classes), size))
+        return cls(components, np.full((classes, size), -np.log(size)), centres, scale)
+
+    def split(self, rows: AnyArray, codes: Codes) -> Array:
+        """Responsibilities (components, n): 1 for the nearest centre of the class of a row."""
+        away = (np.asarray(rows, dtype=np.float64)[:, None] - self.centres[codes]) / self.scale
+        distance = np.nansum(away * away, axis=2)
+        nearest = (distance <= (1.0 + ROUNDING) * distance.min(axis=1, keepdims=True)).argmax(axis=1)
+        return (np.arange(self.centres.shape[1])[:, None] == nearest).astype(np.float64)
+
+    def marginal(self, columns: Index) -> Self:
+        return replace(super().marginal(columns), centres=self.centres[:, :, columns], scale=self.scale[columns])

@@ -15,7 +15,7 @@ import numpy as np
 
 from likely.families.estimation import Estimation
 from likely.families.gaussian.covariance import Spherical
-from likely.families.gaussian.estimates import PreparedMoments, likelihood_covariances, mode_covariances
+from likely.families.gaussian.estimates import PreparedMoments, likelihood_covariances, posterior_scales
 from likely.families.gaussian.prior import NormalInverseWishartPosterior
 from likely.families.gaussian.shrinkage import Shrinkage
 from likely.families.parameters import Parameter
@@ -71,7 +71,7 @@ class GaussianEstimates:
         with np.errstate(divide="ignore", invalid="ignore"):
             squares = (nu - d + 1.0) * posterior.scale**2 + c * _products(posterior.scale)
             error = np.sqrt(np.where(c > 2.0, squares / ((nu - d) * c**2 * (c - 2.0)), np.nan))
-        value = expected if estimation == Estimation.BAYES else mode_covariances(data, posterior)
+        value = expected if estimation == Estimation.BAYES else posterior_scales(data, posterior, estimation)[1]
         return cls(posterior.mean, np.sqrt(_variances(expected)[group] / rows), value, error)
 
     @classmethod

@@ -13,17 +13,12 @@ Australian and New Zealand Journal of Statistics 58.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 
 from likely.families.gaussian.covariance import Covariance, DiagonalCovariance
 from likely.typing import Array, Index
-
-Penalties: TypeAlias = Callable[[Sequence[Array]], list[Array]]
-"""From the components (n, columns) of all classes to what each of them takes off the log-density at the mean."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,18 +59,3 @@ class Partition:
         """
         terms = self.log_scale - self.dimensions * log_units[self.columns]
         return np.asarray(terms + (log_peak - terms.sum()) / len(terms))
-
-
-def partition_terms(
-    partitions: Sequence[Partition],
-    white: Sequence[Array],
-    log_units: Array,
-    log_peak: Array,
-    penalties: Penalties,
-) -> Array:
-    """Contributions of the columns to the log-densities of all classes, (n, classes, d), from whitened rows."""
-    terms = np.zeros((len(white[0]), *log_units.shape))
-    taken = penalties([part.components(z) for part, z in zip(partitions, white, strict=True)])
-    for k, part in enumerate(partitions):
-        terms[:, k, part.columns] = part.constants(log_units[k], float(log_peak[k])) - taken[k]
-    return terms

@@ -27,10 +27,6 @@ class PatternAccumulator:
     _incomplete: PatternMoments | Moments | None = field(init=False, default=None)
 
     @property
-    def full(self) -> bool:
-        return True
-
-    @property
     def groups(self) -> Index | None:
         return self.complete.groups
 
@@ -45,7 +41,12 @@ class PatternAccumulator:
             return
         missing = np.isnan(block)
         whole, some = ~missing.any(axis=1), ~missing.all(axis=1)
-        self._add_complete(block, codes, weights, np.flatnonzero(whole))
+        index = np.flatnonzero(whole)
+        if len(index):
+            try:
+                self.complete.add(block[index], codes[index], None if weights is None else weights[index])
+            except CellError as error:
+                raise error.at(int(index[error.row]), error.column) from None
         used = some & ~whole if weights is None else some & ~whole & (weights > 0.0)
         index = np.flatnonzero(used)
         if not len(index):
@@ -55,14 +56,6 @@ class PatternAccumulator:
         self._pending_rows += len(index)
         if self._pending_rows > PENDING_ROWS:
             self._flush()
-
-    def _add_complete(self, block: AnyArray, codes: Codes, weights: Array | None, index: Index) -> None:
-        if not len(index):
-            return
-        try:
-            self.complete.add(block[index], codes[index], None if weights is None else weights[index])
-        except CellError as error:
-            raise error.at(int(index[error.row]), error.column) from None
 
     def _flush(self) -> None:
         """Add the pending rows to the statistics of incomplete rows."""

@@ -23,21 +23,23 @@ import numpy.typing as npt
 from likely.errors import NotEstimableError, listed, trying
 from likely.families.base import Completion
 from likely.families.estimation import Estimation
+from likely.families.gaussian.covariance import Structure
 from likely.families.gaussian.estimates import (
     PreparedMoments,
     check_observed,
     likelihood_covariances,
-    mode_covariances,
     no_maximum,
+    posterior_scales,
 )
 from likely.families.gaussian.missing_cells import CHUNK_NUMBERS
+from likely.families.gaussian.prior import ResolvedPrior
 from likely.families.gaussian.shrinkage import intensity_of, pooling_of
 from likely.numerics.acceleration import AndersonAcceleration
 from likely.numerics.arrays import power_of_two
 from likely.numerics.coordinates import Coordinates
 from likely.numerics.linalg import lower_factor, whitener
 from likely.numerics.special import TINY
-from likely.statistics.moments import Moments, add_outer
+from likely.statistics.moments import Moments
 from likely.statistics.pattern_moments import PatternMoments
 from likely.typing import AnyArray, Array, Index
 
@@ -217,13 +219,12 @@ class LikelihoodStep:
             moments = replace(moments, coordinates=Coordinates.plain(moments.dimension))
         data: PreparedMoments = self.family._prepared(moments)
         if self.estimation == Estimation.MLE:
-            mean, matrices = (
-                data.moments.mean,
-                likelihood_covariances(data, self.family.shrinkage, self.family.unbiased),
-            )
+            matrices = likelihood_covariances(data, self.family.shrinkage, self.family.unbiased)
+            mean = data.moments.mean
         else:
             posterior = self.family._posterior(data)
-            mean, matrices = data.posterior_means(posterior), mode_covariances(data, posterior)
+            matrices = posterior_scales(data, posterior, self.estimation)[1]
+            mean = data.posterior_means(posterior)
         wide = np.zeros((len(matrices), moments.dimension, moments.dimension))
         if matrices.ndim == 2:
             wide[:, data.active, data.active] = matrices
@@ -238,43 +239,23 @@ class LikelihoodStep:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PosteriorStep:
-    """The M step of MAP: the joint mode of means and covariances under a prior that stays the same.
+    """The M step of MAP: the joint mode of means and covariances under a prior that stays the same."""
 
-    With r_k = κ₀ + n_k and δ_k = x̄_k − μ₀, the means are μ₀ + n_k/r_k·δ_k, and the covariances
-    (Ψ₀ + S + Σ_k κ₀·n_k/r_k·δ_k·δ_kᵀ) / (ν₀ + n + d + 1 + classes).
-    """
-
+    structure: Structure
     active: Index
-    location: Array  # μ₀, (a,)
-    rows: float  # κ₀
-    degrees: float  # ν₀
-    scale: Array  # Ψ₀, (a, a)
+    prior: ResolvedPrior
 
     @classmethod
     def of(cls, family: Any, moments: Moments, active: Index) -> PosteriorStep:
-        """The prior that a family has given these moments, in their units."""
-        data: PreparedMoments = family._prepared(moments)
-        posterior, varying, d = family._posterior(data), data.active, moments.dimension
-        local, units = data.varying.coordinates, moments.coordinates.take(varying)
-        ratio = local.unit / units.unit
-        location, scale = np.zeros(d), np.zeros((d, d))
-        location[varying] = posterior.prior_mean * ratio + (local.origin - units.origin) / units.unit
-        scale[np.ix_(varying, varying)] = posterior.prior_scale * ratio * ratio[:, None]
-        rows = float(posterior.prior_rows)
-        return cls(active, location[active], rows, posterior.prior_degrees, scale[np.ix_(active, active)])
+        """With the prior that a family has given these moments."""
+        data = PreparedMoments(family._structure, moments, moments.take(active), active)
+        return cls(family._structure, active, family._resolved_prior(data))
 
     def __call__(self, moments: Moments) -> Parameters:
         """Means and covariances from expected moments."""
-        active, group, weight = self.active, moments.group, moments.weight
-        seen = moments.rows > 0
-        away = np.where(seen[:, None], moments.mean[:, active] - self.location, 0.0)
-        proportion = weight / (self.rows + weight)
-        scale = self.scale + moments.scatter[:, active[:, None], active]
-        add_outer(scale, group, self.rows * proportion, away)
-        counted = weight if self.rows > 0.0 else weight - seen  # a flat prior: unknown means cost degrees of freedom
-        size = len(scale)
-        degrees = self.degrees + np.bincount(group, counted, size) + len(active) + 1.0 + np.bincount(group, None, size)
-        return Parameters(self.location + proportion[:, None] * away, scale / degrees[:, None, None])
+        data = PreparedMoments(self.structure, moments, moments.take(self.active), self.active)
+        posterior = self.prior.posterior(data.varying, self.structure)
+        return Parameters(posterior.mean, posterior_scales(data, posterior, Estimation.MAP)[1])
 
 
 Start = tuple[PatternRows, Moments]

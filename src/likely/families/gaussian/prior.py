@@ -18,17 +18,54 @@ from likely.typing import AnyArray, Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class NormalInverseWishartPosterior:
-    """Posterior of class means (K) and covariances (groups), or the prior itself with no data."""
+class ResolvedPrior:
+    """A normal-inverse-Wishart prior without defaults, of the columns that vary, in local coordinates."""
 
-    prior_mean: Array  # (d,)
+    mean: Array  # (d,)
+    rows: float | Array  # what the mean counts for
+    degrees: float
+    scale: Array  # (d, d) or (d,)
+
+    def posterior(self, moments: Moments, structure: Structure) -> NormalInverseWishartPosterior:
+        """The posterior given the moments of rows.
+
+        With r_k = κ₀ + n_k and δ_k = x̄_k − μ₀, the means are μ₀ + n_k/r_k·δ_k, the scale is
+        Ψ₀ + S + Σ_k κ₀·n_k/r_k·δ_k·δ_kᵀ, and the degrees are ν₀ + n.
+        """
+        weight = moments.weight if np.ndim(self.rows) == 0 else across(moments.weight)
+        rows = np.asarray(self.rows + weight)
+        if not np.all(rows > 0.0):
+            unseen = across(rows <= 0.0).any(axis=1)
+            raise NotEstimableError(
+                f"Class {listed(moments.classes[unseen])} has no rows, so a flat prior leaves its mean undetermined. "
+                "Set NormalInverseWishart(mean_rows=...) to a positive number."
+            )
+        away = np.where(across(moments.rows > 0), moments.mean - self.mean, 0.0)
+        factor, scatter = np.asarray(self.rows * weight / rows), moments.scatter.copy()
+        for k, g in enumerate(moments.group):
+            scaled = factor[k] * away[k]
+            scatter[g] += np.outer(scaled, away[k]) if moments.full else scaled * away[k]
+        # A flat prior: unknown means cost degrees of freedom.
+        flat = moments.group_classes() if np.all(self.rows == 0.0) else 0
+        size = moments.dimension
+        return NormalInverseWishartPosterior(
+            self,
+            self.mean + across(weight / rows) * away,
+            rows,
+            self.degrees + structure.degrees_of(moments.group_weight() - flat, size),
+            self.scale + structure.columns_together(size) * structure.shape(scatter),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NormalInverseWishartPosterior:
+    """Posterior of class means (K) and covariances (groups)."""
+
+    prior: ResolvedPrior
     mean: Array  # (K, d)
     mean_rows: Array  # (K,), or (K, d) where values are missing
     degrees: Array  # (groups,), or (groups, d) where values are missing and each column has its own variance
     scale: Array  # (groups, d, d) or (groups, d)
-    prior_rows: float | Array  # what the prior mean counts for
-    prior_degrees: float
-    prior_scale: Array  # (d, d) or (d,)
 
 
 class NormalInverseWishart(BaseEstimator):
@@ -182,43 +219,13 @@ class NormalInverseWishart(BaseEstimator):
         degrees += strength * (size if structure.full else 1.0)
         return degrees, degrees - first + 1.0
 
-    def _posterior(
-        self, moments: Moments, structure: Structure, columns: AnyArray, d: int
-    ) -> NormalInverseWishartPosterior:
-        """The posterior given the moments of the `columns` (of d) that vary."""
-        size = moments.dimension
+    def _resolved(self, moments: Moments, structure: Structure, columns: AnyArray, d: int) -> ResolvedPrior:
+        """The prior of the `columns` (of d) that vary, given their moments."""
         mean_rows = self._pseudo_rows(moments, structure, columns, d)
         location = self._location(moments, columns, d)
-        prior = structure.shape(self._prior_scale(moments, structure, columns, d)[None])[0]
+        scale = structure.shape(self._prior_scale(moments, structure, columns, d)[None])[0]
         degrees, growth = self._prior_degrees(moments, structure)
-        prior = prior * growth
-        weight = moments.weight if np.ndim(mean_rows) == 0 else across(moments.weight)
-        rows = np.asarray(mean_rows + weight)
-        if not np.all(rows > 0.0):
-            unseen = across(rows <= 0.0).any(axis=1)
-            raise NotEstimableError(
-                f"Class {listed(moments.classes[unseen])} has no rows, so a flat prior leaves its mean undetermined. "
-                "Set NormalInverseWishart(mean_rows=...) to a positive number."
-            )
-        away = moments.mean - location
-        away[moments.rows == 0] = 0.0
-        mean = location + across(weight / rows) * away
-        factor = np.asarray(mean_rows * weight / rows)
-        scatter = moments.scatter.copy()
-        for k, g in enumerate(moments.group):
-            scaled = factor[k] * away[k]
-            scatter[g] += np.outer(scaled, away[k]) if moments.full else scaled * away[k]
-        flat = moments.group_classes() if np.all(mean_rows == 0.0) else 0
-        return NormalInverseWishartPosterior(
-            location,
-            mean,
-            rows,
-            degrees + structure.degrees_of(moments.group_weight() - flat, size),
-            prior + structure.columns_together(size) * structure.shape(scatter),
-            mean_rows,
-            degrees,
-            prior,
-        )
+        return ResolvedPrior(location, mean_rows, degrees, scale * growth)
 
 
 def _check_definite(scale: Array) -> None:

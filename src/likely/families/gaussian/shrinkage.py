@@ -75,16 +75,12 @@ def _check_fraction(name: str, value: Any) -> None:
 
 def shrink(shrinkage: Any, matrices: Array, moments: Moments, structure: Structure, pooled_divisor: Array) -> Array:
     """Covariances (groups, ...) moved toward the pooled one or toward a scaled identity."""
-    if shrinkage is None:
+    intensity, pooling = intensity_of(shrinkage, moments), pooling_of(shrinkage)
+    if intensity is None:
         return matrices
-    if isinstance(shrinkage, Regularized):
+    if pooling:
         pooled = structure.shape(moments.scatter.sum(axis=0, keepdims=True) / pooled_divisor)
-        mixed = (1.0 - shrinkage.pooling) * matrices + shrinkage.pooling * pooled
-        intensity = intensity_of(shrinkage, moments)
-        assert intensity is not None
-        return toward_sphere(mixed, intensity, structure, moments)
-    intensity = intensity_of(shrinkage, moments)
-    assert intensity is not None
+        matrices = (1.0 - pooling) * matrices + pooling * pooled
     return toward_sphere(matrices, intensity, structure, moments)
 
 

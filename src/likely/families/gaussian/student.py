@@ -9,11 +9,13 @@ from typing import Self
 
 import numpy as np
 
-from likely.families.gaussian.covariance import DiagonalCovariance
-from likely.families.gaussian.densities import Elliptical
-from likely.families.gaussian.expressions import IndependentStudentExpressions, StudentExpressions
+from likely.families.gaussian.covariance import DenseCovariance, DiagonalCovariance
+from likely.families.gaussian.elliptical import Elliptical
+from likely.families.gaussian.expressions import is_complete
 from likely.numerics.arrays import all_finite, has_missing
+from likely.numerics.expressions import Cell, Expression, log1p, pick, square, total, where
 from likely.numerics.special import log_gamma_ratio, product_minus_one
+from likely.statistics.counts import across
 from likely.typing import AnyArray, Array, Index
 
 
@@ -25,7 +27,7 @@ class Students(Elliptical):
 
 
 @dataclass(frozen=True, eq=False)
-class StudentConditionals(StudentExpressions, Students):
+class StudentConditionals(Students):
     """Posterior predictives with a full or spherical covariance: one multivariate Student t per class."""
 
     def _scale(self) -> tuple[Array, Array]:
@@ -33,7 +35,6 @@ class StudentConditionals(StudentExpressions, Students):
 
     @cached_property
     def log_peak(self) -> Array:
-        """log-density at the mean, (classes,)."""
         nu, r = self.degrees, self.covariance.rank
         peak = log_gamma_ratio(nu / 2.0, r / 2.0) - 0.5 * r * np.log(nu * np.pi)
         return np.asarray(peak - 0.5 * self.class_log_det - self.log_unit)
@@ -64,12 +65,9 @@ class StudentConditionals(StudentExpressions, Students):
         peak = log_gamma_ratio(nu / 2.0, count / 2.0) - 0.5 * count * np.log(nu * np.pi) - 0.5 * log_det - unit
         return np.asarray(peak - 0.5 * (nu + count) * np.log1p(squared / nu))
 
-    def explain(self, rows: AnyArray) -> Array:
-        if has_missing(rows):
-            return self.explain_with_missing(rows)
-        if not self.covariance.rank:
-            return np.zeros((len(rows), self.n_classes, self.dimension))
-        return self.partitioned(rows, self.log_peak, self._penalties)
+    @property
+    def has_independent_columns(self) -> bool:
+        return False
 
     def column_log_densities(self, rows: AnyArray) -> Array:
         alone = IndependentStudents(
@@ -77,46 +75,49 @@ class StudentConditionals(StudentExpressions, Students):
         )
         return alone.explain(rows)
 
-    def _penalties(self, components: Sequence[Array]) -> list[Array]:
-        """(ν + d)/2 · log(1 + q/ν) · w_j²/q with q = Σ w_j², of every class."""
-        found = []
-        for w, nu in zip(components, self.degrees, strict=True):
-            squares = w * w
-            total = squares.sum(axis=1)
-            power = 0.5 * (nu + self.covariance.rank) * np.log1p(total / nu) / np.where(total > 0.0, total, 1.0)
-            found.append(squares * power[:, None])
-        return found
+    def _penalty(self, components: Array, label: int) -> Array:
+        """(ν + d)/2 · log(1 + q/ν) · w_j²/q with q = Σ w_j²."""
+        nu, squares = self.degrees[label], components * components
+        q = squares.sum(axis=1)
+        power = 0.5 * (nu + self.covariance.rank) * np.log1p(q / nu) / np.where(q > 0.0, q, 1.0)
+        return np.asarray(squares * power[:, None])
 
-    def explain_sequential(self, rows: AnyArray) -> Array:
-        terms = np.zeros((len(rows), self.n_classes, self.dimension))
-        owner = self.covariance.owner
-        if not len(owner):
-            return terms
-        if has_missing(rows):
-            return self.explain_with_missing(rows, sequential=True)
-        unit = 0.5 * np.log(self.stretch)[:, None] + self.log_units
-        before = np.arange(len(owner), dtype=np.float64)
-        for k, nu in enumerate(self.degrees):
-            peak = log_gamma_ratio((nu + before) / 2.0, 0.5) - 0.5 * np.log(nu * np.pi)
-            steps = self.covariance.log_steps(int(self.group[k]))
-            terms[:, k, owner] = peak - self._chain(self.white(rows, k), nu) + steps - unit[k]
-        return terms
-
-    @staticmethod
-    def _chain(z: Array, nu: float) -> Array:
-        """Increments of (ν + d)/2 · log(1 + ‖z‖²/ν) with each component, where d grows with the components."""
-        logs = np.hstack([np.zeros((len(z), 1)), np.log1p(np.cumsum(z * z, axis=1) / nu)])
-        power = (nu + np.arange(z.shape[1] + 1)) / 2.0
-        return np.diff(power * logs, axis=1)
+    def _terms(self, rows: AnyArray, label: int) -> Array:
+        nu, before = self.degrees[label], np.arange(self.covariance.rank, dtype=np.float64)
+        peak = log_gamma_ratio((nu + before) / 2.0, 0.5) - 0.5 * np.log(nu * np.pi)
+        steps = self.covariance.log_steps(int(self.group[label]))
+        unit = 0.5 * np.log(self.stretch[label]) + self.log_units
+        # Increments of (ν + d)/2 · log(1 + ‖z‖²/ν) with each component z_d.
+        logs = np.log1p(np.cumsum(self.white(rows, label) ** 2, axis=1) / nu)
+        increments = np.diff(logs * (nu + before + 1.0) / 2.0, axis=1, prepend=0.0)
+        return np.asarray(peak - increments + steps - unit)
 
     def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
         nu = self.degrees[label]
         chi = rng.chisquare(nu, size=(n, 1)) / nu
         return self.colored(rng.standard_normal((n, self.covariance.rank)) / np.sqrt(chi), label)
 
+    # -- expressions
+
+    def expressions(self, cells: Sequence[Cell]) -> list[Expression]:
+        cells, degrees = self._bounded(cells), self.degrees.tolist()
+        if isinstance(self.covariance, DenseCovariance) and is_complete(cells):
+            peaks, rank = self.log_peak.tolist(), self.covariance.rank
+            return [
+                peaks[k] - (nu + rank) / 2.0 * log1p(self._squared_distance(cells, k) / nu)
+                for k, nu in enumerate(degrees)
+            ]
+        used = [cells[j] for j in self.covariance.owner.tolist()]
+        count, counts = total([where(cell.missing, 0.0, 1.0) for cell in used]), np.arange(len(used) + 1.0)
+        found = []
+        for nu, (distance, scale) in zip(degrees, self._distances_and_scales(cells), strict=True):
+            peaks = log_gamma_ratio(np.full_like(counts, nu / 2.0), counts / 2.0) - 0.5 * counts * np.log(nu * np.pi)
+            found.append(pick(count, peaks) - scale - 0.5 * (nu + count) * log1p(distance / nu))
+        return found
+
 
 @dataclass(frozen=True, eq=False)
-class IndependentStudents(IndependentStudentExpressions, Students):
+class IndependentStudents(Students):
     """Posterior predictives with diagonal covariances: a Student t per column and class.
 
     `degrees` are (K,), or (K, varying columns) where values were missing.
@@ -142,10 +143,16 @@ class IndependentStudents(IndependentStudentExpressions, Students):
         steps = self.covariance.log_steps(int(self.group[label]))
         return np.asarray(log_gamma_ratio(nu / 2.0, 0.5) - 0.5 * np.log(nu * np.pi) + steps - unit)
 
+    @cached_property
+    def log_peak(self) -> Array:
+        return np.array([self._peaks(k).sum() for k in range(self.n_classes)])
+
+    def _penalty(self, components: Array, label: int) -> Array:
+        nu = self.degrees[label]
+        return np.asarray((nu + 1.0) / 2.0 * np.log1p(components**2 / nu))
+
     def _terms(self, rows: AnyArray, label: int) -> Array:
-        """Contribution of each column to the log-density of a class, (n, rank); 0 for missing values."""
-        nu = np.broadcast_to(self.degrees[label], (self.covariance.rank,))
-        terms = self._peaks(label) - (nu + 1.0) / 2.0 * np.log1p(self.white(rows, label) ** 2 / nu)
+        terms = self._peaks(label) - self._penalty(self.white(rows, label), label)
         np.copyto(terms, 0.0, where=np.isnan(rows[:, self.covariance.owner]))
         return np.asarray(terms)
 
@@ -162,40 +169,34 @@ class IndependentStudents(IndependentStudentExpressions, Students):
         white = [self.covariance.whiten(ones, int(g))[0] for g in self.group]
         return [(z / np.sqrt(nu * s))[:, None] for z, nu, s in zip(white, self.degrees, self.stretch, strict=True)]
 
-    @cached_property
-    def _peak(self) -> list[float]:
-        """log-density at the mean, for each class."""
-        return [float(self._peaks(k).sum()) for k in range(self.n_classes)]
-
     def _by_products(self, rows: AnyArray) -> Array | None:
         """Log-densities with one logarithm per row, of a product over columns; None if a product overflows."""
         density = np.empty((self.n_classes, len(rows)))
         local, owner = self.local(rows), self.covariance.owner
         turned = np.ascontiguousarray(local.T[owner], dtype=np.float64)  # contiguous columns
         for k, nu in enumerate(self.degrees):
-            scale, peak = self._scales[k], self._peak[k]
             with np.errstate(over="ignore", invalid="ignore"):
                 z = turned - self.mean[k, owner][:, None]
-                z *= scale
+                z *= self._scales[k]
                 np.multiply(z, z, out=z)
                 z = product_minus_one(z)
             if not all_finite(z):
                 return None
-            density[k] = peak - (nu + 1.0) / 2.0 * np.log1p(z)
+            density[k] = self.log_peak[k] - (nu + 1.0) / 2.0 * np.log1p(z)
         return density
-
-    def class_terms(self, rows: AnyArray, label: int) -> Array:
-        terms = np.zeros((len(rows), self.dimension))
-        terms[:, self.covariance.owner] = self._terms(rows, label)
-        return terms
-
-    def explain(self, rows: AnyArray) -> Array:
-        terms = np.zeros((len(rows), self.n_classes, self.dimension))
-        for k in range(self.n_classes):
-            terms[:, k, self.covariance.owner] = self._terms(rows, k)
-        return terms
 
     def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
         nu = np.broadcast_to(self.degrees[label], (self.covariance.rank,))
         chi = rng.chisquare(nu, size=(n, len(nu))) / nu
         return self.colored(rng.standard_normal((n, len(nu))) / np.sqrt(chi), label)
+
+    # -- expressions
+
+    def expressions(self, cells: Sequence[Cell]) -> list[Expression]:
+        deviations, peaks = self._deviations(), [self._peaks(k) for k in range(self.n_classes)]
+        nu = np.broadcast_to(across(self.degrees), deviations.shape)
+
+        def term(z: Expression, k: int, i: int) -> Expression:
+            return float(peaks[k][i]) - float((nu[k, i] + 1.0) / 2.0) * log1p(square(z))
+
+        return self._sums_of_columns(self._bounded(cells), deviations * np.sqrt(nu), term)

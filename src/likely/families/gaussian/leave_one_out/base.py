@@ -23,7 +23,7 @@ from likely.errors import CellError
 from likely.families.base import LeaveOneOutDensity
 from likely.families.estimation import Estimation
 from likely.families.gaussian.covariance import Structure
-from likely.families.gaussian.densities import Elliptical
+from likely.families.gaussian.elliptical import Elliptical
 from likely.numerics.arrays import all_same
 from likely.statistics.moments import Moments
 from likely.typing import AnyArray, Array, Codes, Index

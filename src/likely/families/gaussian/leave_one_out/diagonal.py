@@ -31,10 +31,7 @@ class LeaveOneOutDiagonal(LeaveOneOut):
             columns = _Columns.of_unit_variance(observed, self.fitted.coordinates.unit[self.active])
         for i, k in enumerate(members.tolist()):
             if columns is None or self.pooling:
-                found = (
-                    self._pooled(r, c, k, mass, f, emptied) if self.pooling else self._variances(r, c, mass, f, emptied)
-                )
-                columns = _Columns.of(*found, observed, self.log_unit)
+                columns = _Columns.of(*self._variances(r, c, k, mass, f, emptied), observed, self.log_unit)
             delta = inflation * r if k == c else x - self.mean[k]
             delta *= delta
             out[i] = self._one_class(columns, delta, self.stretch(k, c, removal.left), k == c)
@@ -52,39 +49,28 @@ class LeaveOneOutDiagonal(LeaveOneOut):
         together = isinstance(self.structure, Spherical)
         return np.asarray((columns.student(squares) if together else columns.students(squares)) - wider)
 
-    def _variances(self, r: Array, c: int, mass: Array, f: Array, emptied: AnyArray) -> tuple[Array, Array]:
-        """Variances, (n, d) or (n, 1), of the group of class c, and the divisor of its scale, (n, 1) or (n, d)."""
-        g = int(self.varying.group[c])
-        together = 1 if self.estimation == Estimation.MLE else self.structure.columns_together(len(self.active))
-        whole, change = self.scale[g], self.structure.shape(r * r * (together * f))
-        if isinstance(self.structure, Spherical):  # all columns have the same
-            whole, change = whole[:1], change[:, :1]
-        scale = whole - change
-        least = np.zeros(()) if self.estimation == Estimation.MLE else ROUNDING * whole
+    def _variances(self, r: Array, c: int, k: int, mass: Array, f: Array, emptied: AnyArray) -> tuple[Array, Array]:
+        """Variances of class k without rows of class c, (n, d) or (n, 1), and the divisor of its scale."""
+        group, likelihood = self.varying.group, self.estimation == Estimation.MLE
+        g, same = int(group[k]), bool(group[k] == group[c])
+        columns = slice(0, 1) if isinstance(self.structure, Spherical) else slice(None)  # all columns have the same
+        together = 1 if likelihood else self.structure.columns_together(len(self.active))
+        whole, change = self.scale[g, columns], self.structure.shape(r * r * (together * f))[:, columns]
+        scale = whole - change * same
+        least = np.zeros(()) if likelihood else ROUNDING * whole
         np.copyto(scale, least, where=scale <= ROUNDING * whole)
-        spent = mass if self.estimation == Estimation.MLE else self.structure.degrees_of(mass, len(self.active))
-        degrees = self.degrees[g] - spent
-        divisor = across(self.divisor(degrees, emptied, g))
+        divisor = across(self.divisor(self.remaining_degrees(g, mass * same), emptied & same, g))
         variance = scale / np.where(divisor > 0.0, divisor, np.nan)
+        if self.pooling:
+            total = self.varying.total_weight - mass
+            if self.unbiased:
+                total = total - (len(self.varying.classes) - emptied)
+            pooled = (self.scale.sum(axis=0)[columns] - change) / across(self.structure.divisor(total))
+            variance = (1.0 - self.pooling) * variance + self.pooling * pooled
         if self.intensity is not None:
             s = self.intensity[g]
             variance = (1.0 - s) * variance + s * variance.mean(axis=1, keepdims=True)
         return variance, divisor
-
-    def _pooled(self, r: Array, c: int, k: int, mass: Array, f: Array, emptied: AnyArray) -> tuple[Array, Array]:
-        """The same of class k, for covariances mixed with the pooled one."""
-        group = self.varying.group
-        g, same = int(group[k]), bool(group[k] == group[c])
-        change = self.structure.shape(f * r * r)
-        own = across(self.divisor(self.degrees[g] - mass * same, emptied & same, g))
-        total = self.varying.total_weight - mass
-        if self.unbiased:
-            total = total - (len(self.varying.classes) - emptied)
-        total = across(self.structure.divisor(total) if total.ndim == 2 else total)
-        mixed = (1.0 - self.pooling) * (self.scale[g] - change * same) / own
-        mixed = mixed + self.pooling * (self.structure.shape(self.scale.sum(axis=0)[None])[0] - change) / total
-        s = 0.0 if self.intensity is None else float(self.intensity[g])
-        return (1.0 - s) * mixed + s * mixed.mean(axis=1, keepdims=True), own
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -33,7 +33,16 @@ class LeaveOneOutFull(LeaveOneOut):
         return self.log_density(rows, codes, weights) if found is None else found
 
     def class_log_density(self, x: Array, r: Array, c: int, w: Array, members: Index, removal: Removal) -> Array:
-        return self._one_class(r, c, w, members, removal)
+        """By the factor of the covariance of all rows."""
+        g, width = int(self.varying.group[c]), self.fitted.dimension
+        covariance, full_divisor = self.fitted.covariance, self.full_divisor(g)
+        z = covariance.whiten(_embed(r, self.active, width), g)
+        h = np.einsum("nd,nd->n", z, z) / full_divisor
+        steps = covariance.whiten(_embed(self.mean[c] - self.mean[members], self.active, width), g)
+        along = np.dot(steps / full_divisor, z.T)
+        distance = 2.0 * along + (np.einsum("kd,kd->k", steps, steps) / full_divisor)[:, None] + h
+        place = np.full(len(r), int(np.flatnonzero(members == c)[0]))
+        return self._downdated(g, members, place, w, removal, h, distance, 2.0 * (along + h))
 
     def update_together(self, density: Array, codes: Codes, w: Array) -> AnyArray:
         """Under per-class covariances.
@@ -42,7 +51,7 @@ class LeaveOneOutFull(LeaveOneOut):
         accurate where the row makes up most of a scatter.
         """
         done = np.zeros(len(codes), dtype=bool)
-        if self.one_group or not len(self.active):
+        if self.one_group:
             return done
         assert isinstance(self.fitted, GaussianConditionals | StudentConditionals)
         group, rows = self.varying.group, np.arange(len(codes))
@@ -56,18 +65,15 @@ class LeaveOneOutFull(LeaveOneOut):
             if not sure.all():
                 index, distance = index[sure], distance[sure]
                 removal = Removal.of(self.rows[c], w[index])
-            own, blank = np.zeros(len(index), dtype=np.intp), np.zeros((2, 1, len(index)))
-            members = np.array([c])
-            density[c, index] = self._downdated(
-                int(group[c]), members, own, w[index], removal, distance, blank[0], blank[1]
-            )[0]
+            own, blank, members = np.zeros(len(index), dtype=np.intp), np.zeros((2, 1, len(index))), np.array([c])
+            density[c, index] = self._downdated(int(group[c]), members, own, w[index], removal, distance, *blank)[0]
             density[c, index[removal.emptied]] = -np.inf
             done[index] = True
         return done
 
     def _pooled_distances(self) -> Distances | None:
         """Squared distances under a pooled Ψ whose class means are close enough; None elsewhere."""
-        if not (self.one_group and len(self.active)):
+        if not self.one_group:
             return None
         factor = np.full(len(self.mean), 1.0 / self.full_divisor(0))
         found = Distances(self.fitted.covariance, self.fitted.mean, self.fitted.group, factor)
@@ -86,18 +92,6 @@ class LeaveOneOutFull(LeaveOneOut):
         np.subtract(distance, twice, out=twice)
         twice += h
         return self._downdated(0, np.arange(len(self.mean)), codes, w, self.removal(codes, w), h, distance, twice)
-
-    def _one_class(self, r: Array, c: int, w: Array, members: Index, removal: Removal) -> Array:
-        """Densities of rows of class c, given about their mean, by the factor of the covariance of all rows."""
-        g, width = int(self.varying.group[c]), self.fitted.dimension
-        covariance, full_divisor = self.fitted.covariance, self.full_divisor(g)
-        z = covariance.whiten(_embed(r, self.active, width), g)
-        h = np.einsum("nd,nd->n", z, z) / full_divisor
-        steps = covariance.whiten(_embed(self.mean[c] - self.mean[members], self.active, width), g)
-        along = np.dot(steps / full_divisor, z.T)
-        distance = 2.0 * along + (np.einsum("kd,kd->k", steps, steps) / full_divisor)[:, None] + h
-        place = np.full(len(r), int(np.flatnonzero(members == c)[0]))
-        return self._downdated(g, members, place, w, removal, h, distance, 2.0 * (along + h))
 
     def _downdated(
         self,

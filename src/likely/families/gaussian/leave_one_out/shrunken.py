@@ -23,9 +23,7 @@ class LeaveOneOutShrunken(LeaveOneOut):
     """Leave-one-out with shrunken full covariances."""
 
     def class_log_density(self, x: Array, r: Array, c: int, w: Array, members: Index, removal: Removal) -> Array:
-        out = np.zeros((len(members), len(r)))
-        if not len(self.active):
-            return out
+        out = np.empty((len(members), len(r)))
         alike = [np.arange(len(w))]
         if self.pooling:  # each weight has its own base
             alike = [np.flatnonzero(w == weight) for weight in np.unique(w)]
