@@ -1000,14 +1000,14 @@ def test_factors_are_whole_whoever_asks_for_them_first() -> None:
     covariance = model.model_.blocks[0].conditionals.covariance  # type: ignore[attr-defined]
     inside, done, first = threading.Event(), threading.Event(), threading.Lock()
 
-    class Slow(tuple[int, ...]):
+    class Slow(tuple[Any, ...]):
         def __iter__(self) -> Any:
             if first.acquire(blocking=False):
                 inside.set()
                 assert done.wait(30.0)
             return super().__iter__()
 
-    covariance._shape = Slow(covariance._shape)
+    covariance._lower = Slow(covariance._lower)
     with ThreadPoolExecutor(1) as pool:
         late = pool.submit(getattr, covariance, "factor")
         assert inside.wait(30.0)

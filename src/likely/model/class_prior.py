@@ -103,7 +103,7 @@ def estimate_prior(class_prior: ClassPrior, counts: Counts, estimation: Estimati
 
 
 def dirichlet_of(class_prior: ClassPrior, estimation: Estimation) -> Dirichlet | None:
-    """The prior of class proportions that are estimated; None where the class prior is given."""
+    """The prior of class proportions that are estimated; None if the class prior is given."""
     if class_prior is None:
         return Dirichlet(2.0 if estimation == Estimation.MAP else 0.5)
     return class_prior if isinstance(class_prior, Dirichlet) else None

@@ -20,9 +20,9 @@ SHOWN_CLASSES = 5  # of the first row when printed
 SHOWN_COLUMNS = 12
 
 
-def code_of(classes: AnyArray, label: object) -> int:
-    """The position of a class; an error that names the known classes where it is none of them."""
-    labels = classes.tolist()
+def code_of(classes: AnyArray | list[Any], label: object) -> int:
+    """The position of a class; an error that names the known classes if it is not one of them."""
+    labels = classes if isinstance(classes, list) else classes.tolist()
     if isinstance(label, np.ndarray | list) or label not in labels:
         raise InputError(f"Class {label!r} is not among the classes {listed(labels)}.")
     return int(labels.index(label))

@@ -11,6 +11,7 @@ import numpy as np
 from likely.data.labels import label_values
 from likely.data.validation import read_weights
 from likely.errors import InputError, check_choice, listed
+from likely.model.explanation import code_of
 from likely.model.rendering import RenderedResult, TextTable, count, new_axes, number, short_names, to_frame, with_error
 from likely.typing import AnyArray, Array, LabelsLike, WeightsLike
 
@@ -193,10 +194,8 @@ def reliability(
         both = np.column_stack([1.0 - probabilities, probabilities])
         return binned(codes, both, 1, bins, strategy, weights, label)
     known = _known_classes(labels, classes, probabilities.shape[1])
-    if label is not None and label not in known:
-        raise InputError(f"label={label!r} is not among the classes {listed(known)}.")
     code = {each: k for k, each in enumerate(known)}
-    place = code[label] if label is not None else 1 if len(known) == 2 else None
+    place = code_of(known, label) if label is not None else 1 if len(known) == 2 else None
     codes = np.array([code[each] for each in labels], dtype=np.intp)
     return binned(codes, probabilities, place, bins, strategy, weights, None if place is None else known[place])
 

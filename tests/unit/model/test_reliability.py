@@ -109,7 +109,7 @@ def test_held_out_probabilities_of_a_cross_validation() -> None:
     assert_allclose(found.reliability().observed, expected.observed)
     assert found.reliability().label == 1
     assert_allclose(found.reliability(0).predicted, reliability(y, found.posterior, label=0).predicted)
-    with pytest.raises(InputError, match="label=7 is not among the classes"):
+    with pytest.raises(InputError, match="Class 7 is not among the classes 0, 1"):
         found.reliability(7)
 
 
@@ -135,7 +135,7 @@ def test_the_plot_has_a_point_for_each_bin_and_no_formulas(tmp_path: Any) -> Non
         (([0, 1, 2], [0.5, 0.1, 0.4]), "probabilities of 2 classes, but there are 3"),
         (([0, 1], [[0.5, 0.1], [0.4, 0.6]]), "proba, row 0: the probabilities sum to 0.6"),
         (([0, 1], [[0.5, 0.5], [0.4, 0.6]], [0, 2]), "y has the label 1, which is not among the classes 0, 2"),
-        (([0, 1], [[0.5, 0.5], [0.4, 0.6]], None, 3), "label=3 is not among the classes"),
+        (([0, 1], [[0.5, 0.5], [0.4, 0.6]], None, 3), "Class 3 is not among the classes"),
         (([0, 1], [0.5, 0.5], None, None, 0), "bins=0 is not a positive whole number"),
         (([0, 1], [0.5, 0.5], None, None, 2, "log"), "strategy='log' is not known"),
         (([0, 1], [0.5, 0.5], None, None, 2, "quantile", [0, 0]), "no row has positive weight"),
