@@ -44,7 +44,7 @@ def read_rows(
     Columns that the estimator was given y by are ignored. Columns `absent` may be missing in a frame, and columns
     `unused` may have any type.
     """
-    names, targets = _fitted_names(estimator), {str(name) for name in getattr(estimator, "_target_names", ())}
+    names, targets = _fitted_names(estimator), set(map(str, getattr(estimator, "_target_names", ())))
 
     def ignored(found: Sequence[str]) -> Collection[int]:
         if names is not None:

@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -200,7 +201,7 @@ class Table:
         chosen = self._columns if self._array is None else list(self._array.T)
         assert chosen is not None
         if columns is not None:
-            chosen = [chosen[j] for j in columns]
+            chosen = list(map(chosen.__getitem__, columns))
         size = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
         key = b"" if columns is None else np.asarray(columns).tobytes()
         if key not in self._common:
@@ -223,13 +224,13 @@ class Table:
                 if j not in self._categories:
                     self._categories[j] = replace(whole, codes=whole.codes[self._index])
             return [self._categories[j] for j in columns]
-        wanted = [j for j in columns if j not in self._categories]
+        wanted = sorted({*columns} - self._categories.keys())
         if wanted and self._array is not None and self._array.dtype.kind in "iu":
             self._categories |= integer_categories(self._array, wanted)
-            wanted = [j for j in wanted if j not in self._categories]
+            wanted = sorted({*columns} - self._categories.keys())
         if wanted:
             self._categories |= zip(wanted, run(wanted, self._find_categories), strict=True)
-        return [self._categories[j] for j in columns]
+        return list(map(self._categories.__getitem__, columns))
 
     def _find_categories(self, j: int) -> Categories:
         if self._sparse is not None:
@@ -497,7 +498,7 @@ def kind_of(column: AnyArray | None) -> str:
 
 def _common_kind(columns: list[AnyArray]) -> Any:
     """One type for all columns; extended precision where integers beyond 2^53 and floats are mixed."""
-    kinds = {column.dtype for column in columns}
+    kinds = set(map(attrgetter("dtype"), columns))
     kind = np.result_type(*kinds)
     if kind.kind != "f" or len(kinds) == 1:
         return kind

@@ -207,20 +207,20 @@ def _check_categories(cells: list[Any], kinds: set[type], name: str, start: int)
 
 def _read_frame(X: Any, start: int, ignored: Ignored | None) -> Table:
     frame = as_narwhals(X)
-    names = [str(name) for name in frame.columns]
+    labels = frame.columns
+    names = list(map(str, labels))
     if len(set(names)) < len(names):  # 1 and "1" are two names with the same text
         twice = sorted({name for name in names if names.count(name) > 1})
         raise InputError(f"Duplicate column names: {listed(twice)}. Rename the columns of X.")
     if not names:
         raise InputError("X has no columns: Found array with 0 feature(s) while a minimum of 1 is required.")
     unused = set() if ignored is None else ignored(names)
-    found, numbers = _native_columns(frame)
     columns: list[Any] = []
     kinds: list[str] = []
-    for j, native in enumerate(found):
-        values = np.full(len(native), np.nan) if j in unused else numbers(native)
+    for j, plain in enumerate(_plain_numbers(frame)):
+        values = np.full(len(frame), np.nan) if j in unused else plain
         if values is None:
-            values, kind = _read_column(frame.get_column(frame.columns[j]), names[j], start)
+            values, kind = _read_column(frame.get_column(labels[j]), names[j], start)
         else:
             kind = "boolean" if values.dtype.kind == "b" else "number"
         columns.append(values)
@@ -230,33 +230,33 @@ def _read_frame(X: Any, start: int, ignored: Ignored | None) -> Table:
     return table
 
 
-def _native_columns(frame: nw.DataFrame[Any]) -> tuple[list[Any], Callable[[Any], AnyArray | None]]:
-    """The columns of a frame as its library has them, and a function that reads plain numbers from such a column.
+def _plain_numbers(frame: nw.DataFrame[Any]) -> list[AnyArray | None]:
+    """The columns of a frame that are numbers of NumPy or floats without nulls; None for any other.
 
-    A series of narwhals for each of them takes longer than the prediction of a row.
+    They are read from the frame's library: a series of narwhals for each takes longer than the prediction of a row.
     """
     native, library = frame.to_native(), frame.implementation
     if library.is_pandas():
-        return [column for _, column in native.items()], _pandas_numbers
+        return _pandas_numbers(native)
     if library.is_polars():
-        return native.get_columns(), _polars_numbers
-    if library.is_pyarrow():
-        return native.columns, _arrow_numbers
-    return list(frame.iter_columns()), lambda column: None
+        return [
+            column.to_numpy() if column.dtype.is_float() and not column.null_count() else None
+            for column in native.get_columns()
+        ]
+    return list(map(_arrow_numbers, native.columns)) if library.is_pyarrow() else [None] * frame.shape[1]
 
 
-def _pandas_numbers(column: Any) -> AnyArray | None:
-    """A column of NumPy's numbers, NaN where they are missing, or of Arrow's floats; None for any other."""
-    kind = column.dtype
-    if hasattr(kind, "pyarrow_dtype"):
-        return _arrow_numbers(column.array.__arrow_array__())
-    plain = isinstance(kind, np.dtype) and kind.kind in "biuf" and kind.itemsize <= 8
-    return column.to_numpy() if plain else None
-
-
-def _polars_numbers(column: Any) -> AnyArray | None:
-    """A column of floats without nulls; None for any other."""
-    return column.to_numpy() if column.dtype.is_float() and not column.null_count() else None
+def _pandas_numbers(native: Any) -> list[AnyArray | None]:
+    """Columns of NumPy's numbers, NaN where they are missing, or of Arrow's floats; None for any other."""
+    found: list[AnyArray | None] = []
+    for _, column in native.items():  # noqa: PERF102 -- `values` of a frame is an array
+        kind = column.dtype
+        if hasattr(kind, "pyarrow_dtype"):
+            found.append(_arrow_numbers(column.array.__arrow_array__()))
+        else:
+            plain = isinstance(kind, np.dtype) and kind.kind in "biuf" and kind.itemsize <= 8
+            found.append(column.to_numpy() if plain else None)
+    return found
 
 
 def _arrow_numbers(column: Any) -> AnyArray | None:

@@ -279,7 +279,8 @@ class IndependentColumns(Conditionals):
 
     def _class_terms(self, x: Array, ignored: Mask | None, labels: Sequence[int] | None = None) -> Iterator[Array]:
         """log p(x | class) of all values, (n, d), for each class in turn; 0 for ignored values."""
-        parameters, labels = self.parameters, range(len(self.parameters[0])) if labels is None else labels
+        parameters = self.parameters
+        labels = range(len(parameters[0])) if labels is None else labels
         top = int(x.max(initial=0.0)) if self.support.whole and x.size and x.max() <= TABLE_VALUES else -1
         place = (slice(None), x.astype(np.intp), np.arange(x.shape[1])) if 0 <= top < len(x) else None
         step = max(TOGETHER // max(x.size, 1), 1)  # classes that are computed together

@@ -110,6 +110,6 @@ def log_repeated(x: Array, r: float) -> Array:
 def stirling_error(x: Array) -> Array:
     """log Γ(x + 1) − (x + ½)·log x + x − ½·log 2π for x > 0: the error of Stirling's formula."""
     x = np.asarray(x, dtype=np.float64)
-    small = np.clip(x, TINY, 30.0)
+    small = np.minimum(np.maximum(x, TINY), 30.0)
     direct = scipy.special.gammaln(small + 1.0) - (small + 0.5) * np.log(small) + small - 0.5 * LOG_2PI
     return np.where(x > 30.0, _stirling_series(np.maximum(x, 30.0)), direct)

@@ -141,10 +141,12 @@ def run(tasks: Sequence[Task], work: Callable[[Task], Result], most: int | None 
 
     A thread that has finished a task takes the next. Of several errors the one of the first task is raised.
     """
+    if len(tasks) == 1:
+        return [work(tasks[0])]
     workers = worker_count(len(tasks) if most is None else min(len(tasks), most))
     if workers == 1:
         before = inside()
-        _state.inside = before or len(tasks) > 1
+        _state.inside = True
         try:
             return [work(task) for task in tasks]
         finally:
