@@ -205,6 +205,8 @@ class MomentsAccumulator:
         values, codes, weights, missing = local
         total, size = self._sum, len(members)
         rows, weight, present = local.counts(size)
+        # Squares are summed about a reference row of each class: about a distant point, their digits would cancel. A
+        # class whose first rows weigh little gets a new reference, which costs one correction of its sums.
         new = (rows > 0) & (total.weight[members] < weight / 4.0)
         if new.any():
             self._set_reference(local, members, new)
@@ -213,11 +215,11 @@ class MomentsAccumulator:
         untouched = missing is None and weights is None and not new.any()
         centred = self._centre(values, codes, members, untouched)
         if missing is not None:
-            np.copyto(centred, 0.0, where=missing)
+            np.copyto(centred, 0.0, where=missing)  # adds nothing to the sums and squares
         sums = class_sums(codes, weights, size, centred)
         if not np.all(np.isfinite(sums)):
             return members[present]
-        if new.any():
+        if new.any():  # the mean of the first rows is a better reference than one row: then their sums are 0
             step = np.where(across(new), sums / across(np.where(rows > 0, weight, 1.0)), 0.0)
             self._move_reference(members, step)
             centred -= step[codes] if size > 1 else step
@@ -226,13 +228,13 @@ class MomentsAccumulator:
             sums[new] = 0.0
         tails = self._block_tails(centred, codes, weights, size) if self.tails else None
         scale = 1.0
-        if weights is not None:
+        if weights is not None:  # a power of 2 keeps tiny and huge weights from underflow and overflow, without rounding
             scale = float(power_of_two(weights.max(keepdims=True))[0])
             centred *= np.sqrt(weights / scale)[:, None]
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             add = self._multiply if self.full else self._square
             fits = np.full(size, add(centred, int(self._group[members[0]]), scale, fitted))
-        here = present & fits
+        here = present & fits  # other classes are added again by `add`, in units in which their squares fit
         kept = members[here]
         total.rows[kept] += rows[here]
         total.weight[kept] += weight[here]
