@@ -228,7 +228,7 @@ class MomentsAccumulator:
             sums[new] = 0.0
         tails = self._block_tails(centred, codes, weights, size) if self.tails else None
         scale = 1.0
-        if weights is not None:  # a power of 2 keeps tiny and huge weights from underflow and overflow, without rounding
+        if weights is not None:  # a power of 2 prevents underflow and overflow without rounding
             scale = float(power_of_two(weights.max(keepdims=True))[0])
             centred *= np.sqrt(weights / scale)[:, None]
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
