@@ -300,8 +300,8 @@ def summarise_text(name: str, fit: TextFit) -> TextSummary:
     if fit.chosen.length_exponent:
         notes.append(f"exponent of the document's length: -{fit.chosen.length_exponent:g}")
     if fit.sums.empty:
-        several = "document has" if fit.sums.empty == 1 else "documents have"
-        notes.append(f"{fit.sums.empty} training {several} no terms: only the class prior uses them")
+        several = "document has no terms and counts" if fit.sums.empty == 1 else "documents have no terms and count"
+        notes.append(f"{fit.sums.empty} training {several} only in the class prior")
     if fit.unlabeled is not None:
         notes.append(str(fit.unlabeled))
     counts = fit.sums.counts
