@@ -76,7 +76,7 @@ class PatternMoments:
         """Moments of all observed values of each column (available-case analysis), without products of columns."""
         total = self.complete.diagonal().by_column()
         for observed, part in self._pairs():
-            total = total + _widened(part.diagonal().by_column(), observed, self.dimension)
+            total = total + widened(part.diagonal().by_column(), observed, self.dimension)
         return total
 
     @cached_property
@@ -219,11 +219,11 @@ def _combined(complete: Moments, patterns: Iterable[tuple[Mask, Moments]]) -> Pa
     return PatternMoments(complete, np.array([mask for mask, _ in kept]), tuple(part for _, part in kept))
 
 
-def _widened(part: Moments, observed: Index, dimension: int) -> Moments:
-    """Moments of single columns as those of a block with further columns, which have no values."""
+def widened(part: Moments, observed: Index, dimension: int) -> Moments:
+    """Moments of some columns as those of a block with further columns, which have no values."""
 
     def wide(values: AnyArray) -> AnyArray:
-        return spread(values, observed, dimension, (values.ndim - 1,))
+        return spread(values, observed, dimension, range(1, values.ndim))
 
     local, unit = part.coordinates, np.ones(dimension)
     unit[observed] = local.unit
@@ -233,6 +233,6 @@ def _widened(part: Moments, observed: Index, dimension: int) -> Moments:
         weight=wide(part.weight),
         mean=wide(part.mean),
         scatter=wide(part.scatter),
-        coordinates=Coordinates.make(wide(local.origin), unit),
+        coordinates=Coordinates.make(spread(local.origin, observed, dimension), unit),
         noise=None if part.noise is None else wide(part.noise),
     )
