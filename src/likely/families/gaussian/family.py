@@ -10,12 +10,12 @@ from typing import Any
 import joblib
 import numpy as np
 
-from likely.errors import InputError, NoEvidenceError, listed
+from likely.errors import InputError, NoEvidenceError, check_choice, listed
 from likely.families.base import Columns, Completion, Conditionals, Family, LeaveOneOutDensity
 from likely.families.estimation import Estimation, check_belongs
 from likely.families.gaussian.accumulator import MomentsAccumulator
 from likely.families.gaussian.conditional import EmpiricalBayesRidge, Unfactored
-from likely.families.gaussian.covariance import Spherical, Structure, structure_of
+from likely.families.gaussian.covariance import STRUCTURES, Spherical, Structure
 from likely.families.gaussian.densities import GaussianConditionals
 from likely.families.gaussian.elliptical import Elliptical
 from likely.families.gaussian.estimates import (
@@ -126,7 +126,7 @@ class Gaussian(Family):
 
     @property
     def _structure(self) -> Structure:
-        return structure_of(self.covariance)
+        return STRUCTURES[self.covariance]
 
     @property
     def _independent(self) -> bool:
@@ -138,6 +138,7 @@ class Gaussian(Family):
     # -- options
 
     def check(self, estimation: Estimation) -> None:
+        check_choice("covariance", self.covariance, STRUCTURES)
         structure = self._structure
         check_shrinkage(self.shrinkage)
         count: Any = self.components
