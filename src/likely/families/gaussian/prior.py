@@ -54,12 +54,12 @@ class ResolvedPrior:
 
     def combined(self, moments: Moments, weight: Array, rows: Array) -> tuple[Array, Array]:
         """The posterior means, and the scatters about them and the prior mean, given n_k and r_k."""
-        away = np.where(across(moments.rows > 0), moments.mean - self.mean, 0.0)
-        factor, scatter = np.asarray(self.rows * weight / rows), moments.scatter.copy()
+        away, scatter = moments.mean - self.mean, moments.scatter.copy()
+        step = across(weight / rows) * away
         for k, g in enumerate(moments.group):
-            scaled = factor[k] * away[k]
+            scaled = self.rows * step[k]
             scatter[g] += np.outer(scaled, away[k]) if scatter.ndim == 3 else scaled * away[k]
-        return self.mean + across(weight / rows) * away, scatter
+        return self.mean + step, scatter
 
 
 @dataclass(frozen=True, slots=True, eq=False)
