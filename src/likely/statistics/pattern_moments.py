@@ -99,13 +99,6 @@ class PatternMoments:
         yield np.arange(self.dimension), self.complete
         yield from self._pairs()
 
-    def pair_weight(self) -> Array:
-        """Weight of the rows of each class in which two columns are both observed, (classes, d, d)."""
-        total = np.repeat(self.complete.weight, self.dimension**2).reshape(-1, self.dimension, self.dimension)
-        for missing, part in zip(self.missing, self.parts, strict=True):
-            total += part.weight[:, None, None] * np.outer(~missing, ~missing)
-        return total
-
     def _valid(self) -> bool:
         some = self.missing.any(axis=-1) & ~self.missing.all(axis=-1)
         return (

@@ -225,10 +225,9 @@ class Gaussian(Family):
         key = (sharing, joblib.hash(self), str(estimation), max_iter, tol)
         if key not in known:
             self._check_groups(sharing, statistics.classes)
-            pooled = statistics.pool(sharing)
             if sharing not in known:
-                known[sharing] = start_of_completion(self._initial_family(), pooled)
-            known[key] = complete_moments(self, known[sharing], pooled, estimation, names, max_iter, tol)
+                known[sharing] = start_of_completion(self._initial_family(), statistics.pool(sharing))
+            known[key] = complete_moments(self, known[sharing], estimation, names, max_iter, tol)
         completion: Completion = known[key]
         return completion
 

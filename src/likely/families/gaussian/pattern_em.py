@@ -30,7 +30,7 @@ from likely.families.gaussian.estimates import (
     posterior_scales,
 )
 from likely.families.gaussian.missing_cells import CHUNK_NUMBERS
-from likely.families.gaussian.prior import ResolvedPrior
+from likely.families.gaussian.prior import NormalInverseWishart, ResolvedPrior
 from likely.families.gaussian.shrinkage import intensity_of, pooling_of
 from likely.numerics.acceleration import AndersonAcceleration
 from likely.numerics.arrays import power_of_two
@@ -64,24 +64,25 @@ class AcceleratedGroup:
     """
 
     def __init__(self, start: Parameters, g: int, members: Index) -> None:
-        self.members, self.now = members, np.vstack([start.mean[members], start.covariance[g]])
+        self.g, self.members, self.now = g, members, np.vstack([start.mean[members], start.covariance[g]])
         self.factor = lower_factor(start.covariance[g])
         self._acceleration = AndersonAcceleration()
         self._plain: Array | None = None  # what plain EM would have tried last, if that was accelerated
         self._step = np.inf
         self._pause, self._plain_steps = 1, 0  # plain steps after an acceleration that did not help, twice as many each
 
-    def step(self, target: Array) -> float:
-        """The largest change to other parameters, in standard deviations along every direction."""
-        change, size = target - self.now, len(self.members)
+    def aim(self, update: Parameters) -> float:
+        """The size of the EM step: the largest change to its target, in standard deviations along every direction."""
+        self._target = np.vstack([update.mean[self.members], update.covariance[self.g]])
+        change, size = self._target - self.now, len(self.members)
         if self.factor is not None:
             change = np.linalg.solve(self.factor, change.T).T
             change[size:] = np.linalg.solve(self.factor, change[size:])
         return float(np.abs(change).max(initial=0.0))
 
-    def move(self, target: Array, step: float) -> None:
-        """Move to the next parameters, given the EM update of the present ones, which is `step` away."""
-        size, ahead = len(self.members), None
+    def move(self, step: float) -> None:
+        """Move to the next parameters, given the size of the EM step."""
+        target, size, ahead = self._target, len(self.members), None
         if self._plain is not None and step > MAX_GROWTH * self._step:
             target = self._plain
             self._acceleration, self._plain, self._step = AndersonAcceleration(), None, np.inf
@@ -109,8 +110,9 @@ class PatternRows:
     Moments of a pattern are 0 in its missing columns.
     """
 
-    like: Moments  # of the observed values of each column that varies, in these units
+    available: Moments  # of the observed values of all columns
     units: Coordinates  # of all columns
+    like: Moments  # `available` of the columns that vary, in these units
     active: Index  # columns that vary: a
     observed: npt.NDArray[np.bool_]  # (patterns, a)
     rows: AnyArray  # (patterns, K)
@@ -144,7 +146,8 @@ class PatternRows:
         rows, weight = (
             np.array([getattr(part, name) for _, part in found]).reshape(-1, size) for name in ("rows", "weight")
         )
-        return cls(available.rebase(units).take(active), units, active, observed, rows, weight, mean, scatter)
+        like = available.rebase(units).take(active)
+        return cls(available, units, like, active, observed, rows, weight, mean, scatter)
 
     def expect(self, now: Parameters, regular: bool) -> Moments:
         """Expected moments of all rows at these parameters; `regular` where all covariances have full rank."""
@@ -270,15 +273,14 @@ def start_of_completion(independent: Any, statistics: PatternMoments) -> Start:
 
 
 def complete_moments(
-    family: Any, started: Start, statistics: PatternMoments, estimation: Estimation, names: Sequence[str],
-    max_iter: int, tol: float,
-) -> Completion:  # fmt: skip
+    family: Any, started: Start, estimation: Estimation, names: Sequence[str], max_iter: int, tol: float
+) -> Completion:
     """Expected moments at the fixed point of EM."""
-    if estimation == Estimation.MLE:
-        _check_likelihood(family, statistics, names)
-    else:
-        _check_flat_prior(family, statistics, names)
     (rows, moments), plug_in = started, estimation.plug_in
+    if estimation == Estimation.MLE:
+        _check_likelihood(family, rows, names)
+    else:
+        _check_flat_prior(family.prior, rows, names)
     iterations, converged, step = 0, False, np.inf
     for _ in range(1 if plug_in == Estimation.MLE else ROUNDS):
         maximise: Callable[[Moments], Parameters] = (
@@ -289,8 +291,8 @@ def complete_moments(
         converged = step <= STEP * tol
         if not converged:
             break
-    wide = replace(widened(moments, rows.active, statistics.dimension), coordinates=rows.units)
-    final = wide.rebase(statistics.available.settled().coordinates)
+    wide = replace(widened(moments, rows.active, rows.available.dimension), coordinates=rows.units)
+    final = wide.rebase(rows.available.coordinates)
     if estimation == Estimation.MLE:
         with trying():
             family.estimate(final, estimation, names)  # raises where the likelihood has no maximum
@@ -310,9 +312,8 @@ def _fixed_point(
     for i in range(max_iter):
         singular = [state for state in states if state.factor is None]
         moments = rows.expect(now, not singular and bool(np.all(np.isfinite(now.mean))))
-        after = maximise(moments)
-        targets = [np.vstack([after.mean[s.members], part]) for s, part in zip(states, after.covariance, strict=True)]
-        steps = [state.step(target) for state, target in zip(states, targets, strict=True)]
+        update = maximise(moments)
+        steps = [state.aim(update) for state in states]
         largest = max(steps, default=0.0)
         if largest <= least:
             return moments, i + 1, largest
@@ -320,33 +321,30 @@ def _fixed_point(
         best = min(best, largest)
         if since >= STALLED and best <= ROUNDING_STEP:
             return moments, i + 1, 0.0
-        for g, state in enumerate(states):
-            state.move(targets[g], steps[g])
-            now.mean[state.members], now.covariance[g] = np.vsplit(state.now, [len(state.members)])
+        for state, step in zip(states, steps, strict=True):
+            state.move(step)
+            now.mean[state.members], now.covariance[state.g] = np.vsplit(state.now, [len(state.members)])
     return moments, max(max_iter, 0), best
 
 
-def _check_likelihood(family: Any, statistics: PatternMoments, names: Sequence[str]) -> None:
+def _check_likelihood(family: Any, rows: PatternRows, names: Sequence[str]) -> None:
     """Raise where the likelihood has no unique maximum."""
-    available = statistics.available
-    varying = available.has_variance()  # other columns are ignored, also if they have no values
-    columns = np.flatnonzero(varying)
-    check_observed(available.take(columns), [names[j] for j in columns.tolist()])
-    constant = (available.squares <= 0.0) & varying
+    like, names = rows.like, [names[j] for j in rows.active.tolist()]  # others are ignored, also without values
+    check_observed(like, names)
+    constant = like.squares <= 0.0
     pooled = pooling_of(family.shrinkage) > 0.0
     constant = np.broadcast_to(constant.all(axis=0), constant.shape) if pooled else constant
-    sphered = isinstance(family.shrinkage, str) or np.any(intensity_of(family.shrinkage, available))
+    sphered = isinstance(family.shrinkage, str) or np.any(intensity_of(family.shrinkage, rows.available))
     if constant.any() and not sphered:
         g = int(np.argmax(constant.any(axis=1)))
-        which = [names[j] for j in np.flatnonzero(constant[g]).tolist()]
-        data = family._initial_family()._prepared(available)
+        which = [names[j] for j in np.flatnonzero(constant[g])]
+        data = family._initial_family()._prepared(rows.available)
         raise NotEstimableError(no_maximum(data, g, which, True, family.shrinkage))
-    weight = np.zeros((len(available.scatter), statistics.dimension, statistics.dimension))
-    np.add.at(weight, statistics.group, statistics.pair_weight())
-    never = (weight <= 0.0) & varying & varying[:, None]
-    if never.any():
-        g, i, j = np.argwhere(never)[0].tolist()
-        classes = listed(statistics.classes[statistics.group == g])
+    weight = np.zeros((len(like.scatter), len(names), len(names)))
+    np.add.at(weight, like.group, np.einsum("pk,pi,pj->kij", rows.weight, rows.observed, rows.observed))
+    if np.any(weight <= 0.0):
+        g, i, j = np.argwhere(weight <= 0.0)[0].tolist()
+        classes = listed(like.classes[like.group == g])
         raise NotEstimableError(
             f"Columns {names[i]!r} and {names[j]!r} are never observed in the same row of class {classes}, so their "
             "covariance has no maximum likelihood estimate. Use estimation='bayes' or 'map', covariance='diagonal', or "
@@ -354,26 +352,25 @@ def _check_likelihood(family: Any, statistics: PatternMoments, names: Sequence[s
         )
 
 
-def _check_flat_prior(family: Any, statistics: PatternMoments, names: Sequence[str]) -> None:
+def _check_flat_prior(prior: NormalInverseWishart | None, rows: PatternRows, names: Sequence[str]) -> None:
     """Raise where an improper prior leaves the mean or the variance of a column undetermined."""
-    prior, available = family.prior, statistics.available
     if prior is None:
         return
-    varying, remedy = available.has_variance(), "Use a proper prior: NormalInverseWishart()."
+    like, remedy = rows.like, "Use a proper prior: NormalInverseWishart()."
     if prior.mean_rows is not None and np.all(np.asarray(prior.mean_rows) == 0.0):
-        unseen = np.argwhere((available.rows == 0) & varying)
+        unseen = np.argwhere(like.rows == 0)
         if len(unseen):
             k, j = unseen[0].tolist()
             raise NotEstimableError(
-                f"Column {names[j]!r} has no observed value in class {listed(statistics.classes[k : k + 1])}, so a "
-                f"flat prior leaves its mean undetermined. {remedy}"
+                f"Column {names[rows.active[j]]!r} has no observed value in class {listed(like.classes[k : k + 1])}, "
+                f"so a flat prior leaves its mean undetermined. {remedy}"
             )
     if prior.scale is not None and np.all(np.asarray(prior.scale) == 0.0):
-        constant = np.argwhere((available.squares <= 0.0) & varying)
+        constant = np.argwhere(like.squares <= 0.0)
         if len(constant):
             g, j = constant[0].tolist()
-            classes = listed(statistics.classes[statistics.group == g])
+            classes = listed(like.classes[like.group == g])
             raise NotEstimableError(
-                f"Column {names[j]!r} does not vary within class {classes}, so a flat prior leaves its variance "
-                f"undetermined. {remedy}"
+                f"Column {names[rows.active[j]]!r} does not vary within class {classes}, so a flat prior leaves its "
+                f"variance undetermined. {remedy}"
             )
