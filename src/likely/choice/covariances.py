@@ -105,20 +105,21 @@ def choose_covariances(
     than one standard error. Without rows to compare by, every block keeps its first family.
     """
     strengths = STRENGTHS if calibrate and specification.estimation == Estimation.BAYES else ()
-    plans = list(specification.plans)
+    plans = specification.plans
     candidates = {i: _candidates(plan, strengths, len(specification.columns(plan))) for i, plan in enumerate(plans)}
+    first = replace(specification, plans=tuple(replace(plans[i], family=each[0]) for i, each in candidates.items()))
     undecided = [i for i, families in candidates.items() if len(families) > 1]
     classes = statistics.counts.classes
     if not undecided and not calibrate:
         return specification, (), None
     rows: HeldOutRows | None = None
     if np.count_nonzero(statistics.counts.rows) > 1:
-        model = specification.estimate(statistics)[0] if calibrate else None
-        rows = HeldOutRows.of(specification, classes, batches, model)
+        model = first.estimate(statistics)[0] if calibrate else None
+        rows = HeldOutRows.of(first, classes, batches, model)
     if rows is None:
         return specification, (), Calibration.identity(classes) if calibrate else None
     try:
-        judge = _Judge(specification, statistics, rows, candidates, calibrate)
+        judge = _Judge(first, statistics, rows, candidates, calibrate)
         choices = judge.choose(undecided)
         calibration = judge.calibration() if calibrate else None
     except NoDensityError:  # a family of the user without leave-one-out

@@ -24,7 +24,7 @@ class Estimation(StrEnum):
     @classmethod
     def of(cls, estimation: object) -> Estimation:
         """The member for a user's string; an error lists the valid strings."""
-        check_choice("estimation", estimation, tuple(member.value for member in cls))
+        check_choice("estimation", estimation, cls)
         return cls(str(estimation))
 
     @property

@@ -119,7 +119,7 @@ class Specification:
         class_prior = estimate_prior(self.class_prior, statistics.counts, self.estimation)
         parts = zip(self.plans, statistics.blocks, strict=True)
         with single_threaded_blas_for(len(self.names)):
-            blocks = tuple(self._block(plan, part) for plan, part in parts)
+            blocks = tuple(self._block(plan, self._completed(plan, part)) for plan, part in parts)
         return JointModel(statistics.counts.classes, log_probabilities(class_prior), blocks, self.names), class_prior
 
     def completion(self, plan: Plan, part: Any) -> Completion:
@@ -183,9 +183,9 @@ class Specification:
         """
         found = RowScores.empty(batch.table.rows, len(model.classes), posterior)
         codes, weights, log_priors = self.leave_one_out_labels(statistics.counts, batch)
-        parts = zip(self.plans, statistics.blocks, model.blocks, strict=True)
+        parts = zip(self.plans, self.completions(statistics), model.blocks, strict=True)
         with single_threaded_blas_for(len(self.names)):
-            held_out = [self._held_out(plan, part, block) for plan, part, block in parts]
+            held_out = [self._held_out(plan, part.statistics, block) for plan, part, block in parts]
         readers = [block.reader(batch.table) for block in model.blocks]
 
         def work(start: int, stop: int) -> None:
@@ -213,10 +213,9 @@ class Specification:
         evaluate(batch.table, work, width)
         return found
 
-    def _held_out(self, plan: Plan, part: Any, block: Block) -> LeaveOneOutDensity:
+    def _held_out(self, plan: Plan, completed: Any, block: Block) -> LeaveOneOutDensity:
         """The function that evaluates leave-one-out densities of one block; what rows share is computed here."""
-        part = self.completion(plan, part).statistics
-        return plan.family._leave_one_out(part, block.conditionals, self.estimation, self.columns(plan))
+        return plan.family._leave_one_out(completed, block.conditionals, self.estimation, self.columns(plan))
 
     def leave_one_out_labels(
         self, counts: Counts, batch: Batch
@@ -243,8 +242,9 @@ class Specification:
 
         It returns (classes, rows). What all rows have in common is computed once.
         """
-        block = self._block(plan, part)
-        log_density = self._held_out(plan, part, block)
+        completed = self._completed(plan, part)
+        block = self._block(plan, completed)
+        log_density = self._held_out(plan, completed, block)
 
         def densities(table: Table, codes: AnyArray, weights: Array) -> Array:
             read = block.reader(table)
@@ -259,8 +259,8 @@ class Specification:
 
         return densities
 
-    def _block(self, plan: Plan, part: Any) -> Block:
-        conditionals = plan.family.estimate(self._completed(plan, part), self.estimation, self.columns(plan))
+    def _block(self, plan: Plan, completed: Any) -> Block:
+        conditionals = plan.family.estimate(completed, self.estimation, self.columns(plan))
         extra, sparse = _extra(plan, self.names), plan.family._reads_sparse
         return Block(_index(plan.columns), conditionals, extra, sparse, plan.observed)
 

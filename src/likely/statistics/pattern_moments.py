@@ -76,7 +76,7 @@ class PatternMoments:
         """Moments of all observed values of each column (available-case analysis), without products of columns."""
         total = self.complete.diagonal().by_column()
         for observed, part in self._pairs():
-            total = total + _widened(part.diagonal().by_column(), observed, self.dimension)
+            total = total + widened(part.diagonal().by_column(), observed, self.dimension)
         return total
 
     @cached_property
@@ -98,13 +98,6 @@ class PatternMoments:
         """The observed columns and moments of complete rows and of each pattern."""
         yield np.arange(self.dimension), self.complete
         yield from self._pairs()
-
-    def pair_weight(self) -> Array:
-        """Weight of the rows of each class in which two columns are both observed, (classes, d, d)."""
-        total = np.repeat(self.complete.weight, self.dimension**2).reshape(-1, self.dimension, self.dimension)
-        for missing, part in zip(self.missing, self.parts, strict=True):
-            total += part.weight[:, None, None] * np.outer(~missing, ~missing)
-        return total
 
     def _valid(self) -> bool:
         some = self.missing.any(axis=-1) & ~self.missing.all(axis=-1)
@@ -219,11 +212,11 @@ def _combined(complete: Moments, patterns: Iterable[tuple[Mask, Moments]]) -> Pa
     return PatternMoments(complete, np.array([mask for mask, _ in kept]), tuple(part for _, part in kept))
 
 
-def _widened(part: Moments, observed: Index, dimension: int) -> Moments:
-    """Moments of single columns as those of a block with further columns, which have no values."""
+def widened(part: Moments, observed: Index, dimension: int) -> Moments:
+    """Moments of some columns as those of a block with further columns, which have no values."""
 
     def wide(values: AnyArray) -> AnyArray:
-        return spread(values, observed, dimension, (values.ndim - 1,))
+        return spread(values, observed, dimension, range(1, values.ndim))
 
     local, unit = part.coordinates, np.ones(dimension)
     unit[observed] = local.unit
@@ -233,6 +226,6 @@ def _widened(part: Moments, observed: Index, dimension: int) -> Moments:
         weight=wide(part.weight),
         mean=wide(part.mean),
         scatter=wide(part.scatter),
-        coordinates=Coordinates.make(wide(local.origin), unit),
+        coordinates=Coordinates.make(spread(local.origin, observed, dimension), unit),
         noise=None if part.noise is None else wide(part.noise),
     )

@@ -75,13 +75,12 @@ class Sums:
         remaining = weight[codes] - removed
         left = before[codes] - (removed > 0.0)
         left = np.where((left <= 0) & (remaining > 1e-9 * weight[codes]), 1, left)  # other copies of a weighted row
-        totals = np.empty((len(parts), *x.shape))
-        for total, sums, part in zip(totals, self.totals, parts, strict=True):
+        totals, gone, taken = np.empty((len(parts), *x.shape)), across(left <= 0), across(removed)
+        for total, sums, part, noise in zip(totals, self.totals, parts, removal_noise(self.totals), strict=True):
             np.take(sums, codes, axis=0, out=total, mode="clip")
             with np.errstate(invalid="ignore"):
-                np.subtract(total, across(removed) * part, out=total)
-            noise = np.take(removal_noise(sums), codes, axis=0)
-            np.copyto(total, 0.0, where=(np.abs(total) <= noise) | across(left <= 0))
+                np.subtract(total, taken * part, out=total)
+            np.copyto(total, 0.0, where=(np.abs(total) <= np.take(noise, codes, axis=0)) | gone)
         return replace(
             self,
             classes=np.arange(len(x)),

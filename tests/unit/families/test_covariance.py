@@ -21,7 +21,7 @@ from likely import (
 )
 from likely.errors import InputError
 from likely.families.estimation import Estimation
-from likely.families.gaussian.covariance import Covariance, SingularError, factor_subspace, structure_of
+from likely.families.gaussian.covariance import Covariance, SingularError, factor_subspace
 from tests.laws import oracle
 from tests.laws.registry import SHARINGS, Case, Floats, Rows, columns, iris, parts, penguins, random_rows
 
@@ -43,7 +43,7 @@ def factored(name: str, active: list[int], d: int, seed: int = 0) -> tuple[Covar
         wide = np.zeros((d, d))
         wide[np.ix_(active, active)] = matrix
         whole.append(wide)
-    return structure_of(name).factor(numbers, np.array(active), d), whole
+    return Gaussian(name)._structure.factor(numbers, np.array(active), d), whole
 
 
 @pytest.mark.parametrize("active", [[0, 1, 2, 3], [1, 3]], ids=["all columns vary", "some columns vary"])
@@ -88,7 +88,7 @@ def test_a_covariance_without_full_rank_names_its_group_and_columns(name: str) -
         columns = [4]
     numbers = np.array([good, bad]) if name == "full" else np.array([np.diag(good), np.diag(bad)])
     with pytest.raises(SingularError) as caught:
-        structure_of(name).factor(numbers, np.array([2, 4, 5]), 6)
+        Gaussian(name)._structure.factor(numbers, np.array([2, 4, 5]), 6)
     assert caught.value.group == 1
     assert caught.value.columns.tolist() == columns
 
@@ -139,7 +139,7 @@ def test_the_likelihood_of_unit_variances_is_the_sum_of_the_densities(power: int
 
 def test_an_unknown_structure_is_answered_with_the_known_ones() -> None:
     with pytest.raises(InputError, match=r"covariance='round' is not known. Known: 'full', 'diagonal', 'spherical'"):
-        structure_of("round")
+        Gaussian("round").check(Estimation.MLE)
 
 
 # Shrinkage.

@@ -17,7 +17,7 @@ from typing import ClassVar
 import numpy as np
 import scipy.linalg
 
-from likely.errors import NotEstimableError, check_choice
+from likely.errors import NotEstimableError
 from likely.numerics.linalg import independent_columns, lower_factor, range_whitener, whitener, whitener_of
 from likely.numerics.threads import run
 from likely.typing import Array, Index
@@ -39,11 +39,7 @@ class Covariance(ABC):
     dimension: int  # number of columns
     log_det: Array  # (groups,)
     owner: Index  # the column that each whitened component belongs to: it depends on that and earlier columns
-
-    @property
-    def rank(self) -> int:
-        """Number of whitened components: non-constant columns that are not linear combinations of others."""
-        return len(self.owner)
+    rank: int  # number of whitened components: non-constant columns that are not linear combinations of others
 
     @abstractmethod
     def whiten(self, centred: Array, group: int) -> Array:
@@ -99,7 +95,8 @@ class DenseCovariance(Covariance):
     ) -> None:
         self._factor, self._lower = factor, lower
         self.dimension = dimension if factor is None else factor.shape[1]
-        self.log_det, self.owner, self.colorer = log_det, owner, colorer  # colorer: (groups, rank, d) if rank < d
+        self.log_det, self.owner, self.rank = log_det, owner, len(owner)
+        self.colorer = colorer  # (groups, rank, d) if rank < d
 
     @property
     def factor(self) -> Array:
@@ -158,10 +155,10 @@ class DenseCovariance(Covariance):
         return np.asarray(np.abs(self.factor).max(axis=(0, 2), initial=0.0))
 
     def reach(self, away: Array, group: Index) -> tuple[float, float]:
-        most = np.zeros(2)
+        most, factors = np.zeros(2), self.factor
         with np.errstate(over="ignore", invalid="ignore"):
             for g in np.unique(group).tolist():
-                points, factor = away[group == g], self.factor[g]
+                points, factor = away[group == g], factors[g]
                 bound, squares = np.abs(points) @ np.abs(factor), ((points @ factor) ** 2).sum(axis=1)
                 most = np.maximum(most, [bound.max(initial=0.0), np.sqrt(squares.max(initial=0.0))])
         return float(most[0]), float(most[1])
@@ -176,6 +173,7 @@ class DiagonalCovariance(Covariance):
     def __init__(self, inverse_deviation: Array, log_det: Array) -> None:
         self.inverse_deviation, self.log_det = inverse_deviation, log_det
         self.dimension, self.owner = inverse_deviation.shape[1], np.flatnonzero(inverse_deviation[0] > 0.0)
+        self.rank = len(self.owner)
 
     def whiten(self, centred: Array, group: int) -> Array:
         return np.asarray(centred[:, self.owner] * self.inverse_deviation[group, self.owner])
@@ -373,9 +371,3 @@ STRUCTURES: dict[str, Structure] = {
     "spherical": Spherical(),
     "identity": Identity(),
 }
-
-
-def structure_of(name: str) -> Structure:
-    """The covariance structure of the option ``covariance``."""
-    check_choice("covariance", name, STRUCTURES)
-    return STRUCTURES[name]

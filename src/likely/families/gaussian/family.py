@@ -10,12 +10,12 @@ from typing import Any
 import joblib
 import numpy as np
 
-from likely.errors import InputError, NoEvidenceError, listed
+from likely.errors import InputError, NoEvidenceError, check_choice, listed
 from likely.families.base import Columns, Completion, Conditionals, Family, LeaveOneOutDensity
 from likely.families.estimation import Estimation, check_belongs
 from likely.families.gaussian.accumulator import MomentsAccumulator
 from likely.families.gaussian.conditional import EmpiricalBayesRidge, Unfactored
-from likely.families.gaussian.covariance import Spherical, Structure, structure_of
+from likely.families.gaussian.covariance import STRUCTURES, Spherical, Structure
 from likely.families.gaussian.densities import GaussianConditionals
 from likely.families.gaussian.elliptical import Elliptical
 from likely.families.gaussian.estimates import (
@@ -51,7 +51,7 @@ from likely.statistics.accumulator import Accumulator
 from likely.statistics.counts import plain_label
 from likely.statistics.moments import Moments, Sharing
 from likely.statistics.pattern_moments import PatternMoments
-from likely.typing import AnyArray, Array, Codes
+from likely.typing import AnyArray, Array, Codes, Index
 
 MAX_JOINT_COLUMNS = 100_000  # a covariance of more columns has beyond 10^10 entries
 
@@ -126,7 +126,7 @@ class Gaussian(Family):
 
     @property
     def _structure(self) -> Structure:
-        return structure_of(self.covariance)
+        return STRUCTURES[self.covariance]
 
     @property
     def _independent(self) -> bool:
@@ -138,6 +138,7 @@ class Gaussian(Family):
     # -- options
 
     def check(self, estimation: Estimation) -> None:
+        check_choice("covariance", self.covariance, STRUCTURES)
         structure = self._structure
         check_shrinkage(self.shrinkage)
         count: Any = self.components
@@ -224,10 +225,9 @@ class Gaussian(Family):
         key = (sharing, joblib.hash(self), str(estimation), max_iter, tol)
         if key not in known:
             self._check_groups(sharing, statistics.classes)
-            pooled = statistics.pool(sharing)
             if sharing not in known:
-                known[sharing] = start_of_completion(self._initial_family(), pooled)
-            known[key] = complete_moments(self, known[sharing], pooled, estimation, names, max_iter, tol)
+                known[sharing] = start_of_completion(self._initial_family(), statistics.pool(sharing))
+            known[key] = complete_moments(self, known[sharing], estimation, names, max_iter, tol)
         completion: Completion = known[key]
         return completion
 
@@ -308,7 +308,8 @@ class Gaussian(Family):
         if estimation == Estimation.MLE:
             return self
         data = self._prepared(statistics)
-        prior, active, d = self._resolved_prior(data), data.active, data.moments.dimension
+        active, d = data.active, data.moments.dimension
+        prior = self._resolved_prior(data.varying, active, d)
         local, full = data.varying.coordinates, data.structure.full
         mean, rows, scale = np.zeros(d), np.zeros(d), np.zeros((d, d) if full else d)
         mean[active], rows[active] = local.to_user(prior.mean), prior.rows
@@ -326,7 +327,8 @@ class Gaussian(Family):
         if not isinstance(fitted, GaussianConditionals):
             raise NoEvidenceError("a predictive has no plugged-in parameters")
         data = self._prepared(statistics)
-        return normal_inverse_wishart(data.varying, data.active, data.structure, self._resolved_prior(data), fitted)
+        prior = self._resolved_prior(data.varying, data.active, data.moments.dimension)
+        return normal_inverse_wishart(data.varying, data.active, data.structure, prior, fitted)
 
     @property
     def _needs_complete_rows(self) -> bool:
@@ -374,12 +376,12 @@ class Gaussian(Family):
 
     def _posterior(self, data: PreparedMoments) -> NormalInverseWishartPosterior:
         """The posterior of means and covariances, of the columns that vary."""
-        return self._resolved_prior(data).posterior(data.varying, data.structure)
+        prior = self._resolved_prior(data.varying, data.active, data.moments.dimension)
+        return prior.posterior(data.varying, data.structure)
 
-    def _resolved_prior(self, data: PreparedMoments) -> ResolvedPrior:
-        """The prior of the columns that vary, whose defaults are derived from the moments."""
-        prior = self.prior or NormalInverseWishart()
-        return prior._resolved(data.varying, data.structure, data.active, data.moments.dimension)
+    def _resolved_prior(self, varying: Moments, active: Index, d: int) -> ResolvedPrior:
+        """The prior of the columns that vary, whose defaults are derived from their moments."""
+        return (self.prior or NormalInverseWishart())._resolved(varying, self._structure, active, d)
 
     def _parameters(
         self, statistics: Moments, fitted: Conditionals, estimation: Estimation, names: Sequence[str]

@@ -46,18 +46,18 @@ def shared_bases(covariance: DenseCovariance, groups: Sequence[int]) -> tuple[Ar
 
     None if the covariances are too different or too large.
     """
-    rank = covariance.rank
+    rank, factor = covariance.rank, covariance.factor
     if len(groups) > 1 and rank > MAX_PAIR_COLUMNS:
         return None
     bases = []
-    weight = np.zeros((len(covariance.factor), -(-len(groups) // 2) * rank))
+    weight = np.zeros((len(factor), -(-len(groups) // 2) * rank))
     for i in range(0, len(groups), 2):
-        first = covariance.factor[groups[i]]
+        first = factor[groups[i]]
         place = slice(rank * (i // 2), rank * (i // 2 + 1))
         weight[groups[i], place] = 1.0
         if i + 1 < len(groups):
             # R with T_second = T_first·R takes rows whitened for the first covariance to rows whitened for the second.
-            second = covariance.factor[groups[i + 1]][covariance.owner]
+            second = factor[groups[i + 1]][covariance.owner]
             relative = np.asarray(scipy.linalg.lapack.dtrtrs(first[covariance.owner], second)[0])
             size = np.abs(relative).max()
             if not 0.0 < size < np.inf:

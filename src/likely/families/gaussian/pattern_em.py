@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from operator import is_
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,6 @@ import numpy.typing as npt
 from likely.errors import NotEstimableError, listed, trying
 from likely.families.base import Completion
 from likely.families.estimation import Estimation
-from likely.families.gaussian.covariance import Structure
 from likely.families.gaussian.estimates import (
     PreparedMoments,
     check_observed,
@@ -32,15 +30,15 @@ from likely.families.gaussian.estimates import (
     posterior_scales,
 )
 from likely.families.gaussian.missing_cells import CHUNK_NUMBERS
-from likely.families.gaussian.prior import ResolvedPrior
+from likely.families.gaussian.prior import NormalInverseWishart, ResolvedPrior
 from likely.families.gaussian.shrinkage import intensity_of, pooling_of
 from likely.numerics.acceleration import AndersonAcceleration
 from likely.numerics.arrays import power_of_two
 from likely.numerics.coordinates import Coordinates
-from likely.numerics.linalg import lower_factor, whitener
+from likely.numerics.linalg import lower_factor
 from likely.numerics.special import TINY
 from likely.statistics.moments import Moments
-from likely.statistics.pattern_moments import PatternMoments
+from likely.statistics.pattern_moments import PatternMoments, widened
 from likely.typing import AnyArray, Array, Index
 
 ROUNDS = 2  # how often EM runs, each time with the default prior of the statistics found before
@@ -57,49 +55,52 @@ class Parameters:
     mean: Array  # (K, a)
     covariance: Array  # (groups, a, a)
 
-    def step(self, other: Parameters, g: int, members: Index, turn: Array | None) -> float:
-        """The largest change of a group to other parameters, in standard deviations along every direction.
-
-        `turn` whitens the covariance of the group; None if it has not full rank.
-        """
-        change, moved = other.covariance[g] - self.covariance[g], other.mean[members] - self.mean[members]
-        if turn is not None:
-            change, moved = turn.T @ change @ turn, moved @ turn
-        return max(float(np.abs(change).max(initial=0.0)), float(np.abs(moved).max(initial=0.0)))
-
 
 class AcceleratedGroup:
-    """Anderson acceleration of the parameters of one group, and plain EM steps where it does not help."""
+    """Anderson acceleration of the parameters of one group, and plain EM steps where it does not help.
 
-    def __init__(self) -> None:
+    Parameters are class means above a covariance, (members + a, a); `factor` is that of the covariance, None if it has
+    not full rank.
+    """
+
+    def __init__(self, start: Parameters, g: int, members: Index) -> None:
+        self.g, self.members, self.now = g, members, np.vstack([start.mean[members], start.covariance[g]])
+        self.factor = lower_factor(start.covariance[g])
         self._acceleration = AndersonAcceleration()
         self._plain: Array | None = None  # what plain EM would have tried last, if that was accelerated
         self._step = np.inf
         self._pause, self._plain_steps = 1, 0  # plain steps after an acceleration that did not help, twice as many each
 
-    def ahead(self, now: Array, target: Array, step: float) -> Array:
-        """The next parameters, given the present ones and their EM update, which is `step` away.
+    def aim(self, update: Parameters) -> float:
+        """The size of the EM step: the largest change to its target, in standard deviations along every direction."""
+        self._target = np.vstack([update.mean[self.members], update.covariance[self.g]])
+        change, size = self._target - self.now, len(self.members)
+        if self.factor is not None:
+            change = np.linalg.solve(self.factor, change.T).T
+            change[size:] = np.linalg.solve(self.factor, change[size:])
+        return float(np.abs(change).max(initial=0.0))
 
-        Parameters are class means above a covariance, (members + a, a).
-        """
+    def move(self, step: float) -> None:
+        """Move to the next parameters, given the size of the EM step."""
+        target, size, ahead = self._target, len(self.members), None
         if self._plain is not None and step > MAX_GROWTH * self._step:
-            plain = self._plain
+            target = self._plain
             self._acceleration, self._plain, self._step = AndersonAcceleration(), None, np.inf
             self._plain_steps, self._pause = self._pause, 2 * self._pause
-            return plain
-        self._step, self._plain = step, None
-        if self._plain_steps:
-            self._plain_steps -= 1
-            return target
-        vector = self._acceleration.ahead(now.reshape(1, -1), target.reshape(1, -1))
-        if vector is None:
-            return target
-        accelerated, a = vector.reshape(now.shape), now.shape[1]
-        accelerated[-a:] = (accelerated[-a:] + accelerated[-a:].T) / 2.0
-        if not np.all(np.isfinite(accelerated)) or lower_factor(accelerated[-a:]) is None:
-            return target
-        self._plain = target
-        return accelerated
+        else:
+            self._step, self._plain = step, None
+            if self._plain_steps:
+                self._plain_steps -= 1
+            else:
+                ahead = self._acceleration.ahead(self.now.reshape(1, -1), target.reshape(1, -1))
+        if ahead is not None and np.all(np.isfinite(ahead)):
+            self.now = ahead.reshape(target.shape)
+            self.now[size:] = (self.now[size:] + self.now[size:].T) / 2.0
+            self.factor = lower_factor(self.now[size:])
+            if self.factor is not None:
+                self._plain = target
+                return
+        self.now, self.factor = target, lower_factor(target[size:])
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +110,9 @@ class PatternRows:
     Moments of a pattern are 0 in its missing columns.
     """
 
-    like: Moments  # of the observed values of each column, in these units
+    available: Moments  # of the observed values of all columns
+    units: Coordinates  # of all columns
+    like: Moments  # `available` of the columns that vary, in these units
     active: Index  # columns that vary: a
     observed: npt.NDArray[np.bool_]  # (patterns, a)
     rows: AnyArray  # (patterns, K)
@@ -143,12 +146,12 @@ class PatternRows:
         rows, weight = (
             np.array([getattr(part, name) for _, part in found]).reshape(-1, size) for name in ("rows", "weight")
         )
-        return cls(available.rebase(units), active, observed, rows, weight, mean, scatter)
+        like = available.rebase(units).take(active)
+        return cls(available, units, like, active, observed, rows, weight, mean, scatter)
 
     def expect(self, now: Parameters, regular: bool) -> Moments:
         """Expected moments of all rows at these parameters; `regular` where all covariances have full rank."""
         like, group = self.like, self.like.group
-        size, d = like.mean.shape
         scatter, sums = np.zeros_like(now.covariance), np.zeros_like(now.mean)
         chunk = max(CHUNK_NUMBERS // max(now.covariance.size, 1), 1)
         for start in range(0, len(self.weight) if len(self.active) else 0, chunk):
@@ -158,10 +161,9 @@ class PatternRows:
         for g in range(len(scatter)):
             members = group == g
             scatter[g] -= step[members].T @ (weight[members][:, None] * step[members])
-        mean, wide = np.zeros((size, d)), np.zeros((len(scatter), d, d))
-        mean[:, self.active] = now.mean + step
-        wide[:, self.active[:, None], self.active] = (scatter + scatter.transpose(0, 2, 1)) / 2.0
-        return Moments(like.classes, rows, weight, mean, wide, like.sharing, like.coordinates, observed=self.proportion)
+        mean, scatter = now.mean + step, (scatter + scatter.transpose(0, 2, 1)) / 2.0
+        units, seen = like.coordinates, self.proportion
+        return Moments(like.classes, rows, weight, mean, scatter, like.sharing, units, observed=seen)
 
     @cached_property
     def proportion(self) -> float:
@@ -209,12 +211,10 @@ class LikelihoodStep:
     """The M step of maximum likelihood, with shrinkage; and of a family of independent columns, where EM starts."""
 
     family: Any
-    active: Index
     estimation: Estimation = Estimation.MLE
 
     def __call__(self, moments: Moments) -> Parameters:
         """Means and covariances from expected moments, or from those of single columns."""
-        active = self.active
         if self.estimation != Estimation.MLE:  # priors are in the units of the moments: others may underflow
             moments = replace(moments, coordinates=Coordinates.plain(moments.dimension))
         data: PreparedMoments = self.family._prepared(moments)
@@ -233,29 +233,33 @@ class LikelihoodStep:
         local, units = data.moments.coordinates, moments.coordinates
         ratio = local.unit / units.unit
         mean = mean * ratio + (local.origin - units.origin) / units.unit
-        wide *= ratio * ratio[:, None]
-        return Parameters(mean[:, active], wide[:, active[:, None], active])
+        return Parameters(mean, wide * (ratio * ratio[:, None]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PosteriorStep:
-    """The M step of MAP: the joint mode of means and covariances under a prior that stays the same."""
+    """The M step of MAP: the joint mode of means and covariances under a prior that stays the same.
 
-    structure: Structure
-    active: Index
+    The weights of the classes stay the same, too, so that only means and scatters change.
+    """
+
     prior: ResolvedPrior
+    rows: Array  # that the posterior means count for, (K,)
+    divisor: Array  # of the scales, (groups,)
 
     @classmethod
-    def of(cls, family: Any, moments: Moments, active: Index) -> PosteriorStep:
+    def of(cls, family: Any, moments: Moments, rows: PatternRows) -> PosteriorStep:
         """With the prior that a family has given these moments."""
-        data = PreparedMoments(family._structure, moments, moments.take(active), active)
-        return cls(family._structure, active, family._resolved_prior(data))
+        structure, d = family._structure, len(rows.active)
+        prior = family._resolved_prior(moments, rows.active, len(rows.units.unit))
+        posterior = prior.posterior(moments, structure)
+        classes = np.bincount(moments.group, minlength=len(moments.scatter)).astype(np.float64)
+        return cls(prior, posterior.mean_rows, structure.mode_divisor(posterior.degrees, d, classes))
 
     def __call__(self, moments: Moments) -> Parameters:
         """Means and covariances from expected moments."""
-        data = PreparedMoments(self.structure, moments, moments.take(self.active), self.active)
-        posterior = self.prior.posterior(data.varying, self.structure)
-        return Parameters(posterior.mean, posterior_scales(data, posterior, Estimation.MAP)[1])
+        mean, scatter = self.prior.combined(moments, moments.weight, self.rows)
+        return Parameters(mean, (self.prior.scale + scatter) / self.divisor[:, None, None])
 
 
 Start = tuple[PatternRows, Moments]
@@ -264,33 +268,31 @@ Start = tuple[PatternRows, Moments]
 def start_of_completion(independent: Any, statistics: PatternMoments) -> Start:
     """Where EM starts: the expected moments under the family of independent columns."""
     rows = PatternRows.of(statistics)
-    first = LikelihoodStep(independent, rows.active, Estimation.MAP)(rows.like)
+    first = LikelihoodStep(independent, Estimation.MAP)(rows.like)
     return rows, rows.expect(first, all(lower_factor(each) is not None for each in first.covariance))
 
 
 def complete_moments(
-    family: Any, started: Start, statistics: PatternMoments, estimation: Estimation, names: Sequence[str],
-    max_iter: int, tol: float,
-) -> Completion:  # fmt: skip
+    family: Any, started: Start, estimation: Estimation, names: Sequence[str], max_iter: int, tol: float
+) -> Completion:
     """Expected moments at the fixed point of EM."""
-    if estimation == Estimation.MLE:
-        _check_likelihood(family, statistics, names)
-    else:
-        _check_flat_prior(family, statistics, names)
     (rows, moments), plug_in = started, estimation.plug_in
+    if estimation == Estimation.MLE:
+        _check_likelihood(family, rows, names)
+    else:
+        _check_flat_prior(family.prior, rows, names)
     iterations, converged, step = 0, False, np.inf
     for _ in range(1 if plug_in == Estimation.MLE else ROUNDS):
         maximise: Callable[[Moments], Parameters] = (
-            LikelihoodStep(family, rows.active)
-            if plug_in == Estimation.MLE
-            else PosteriorStep.of(family, moments, rows.active)
+            LikelihoodStep(family) if plug_in == Estimation.MLE else PosteriorStep.of(family, moments, rows)
         )
         moments, used, step = _fixed_point(rows, maximise, moments, max_iter - iterations, STEP * tol)
         iterations += used
         converged = step <= STEP * tol
         if not converged:
             break
-    final = moments.rebase(statistics.available.settled().coordinates)
+    wide = replace(widened(moments, rows.active, rows.available.dimension), coordinates=rows.units)
+    final = wide.rebase(rows.available.coordinates)
     if estimation == Estimation.MLE:
         with trying():
             family.estimate(final, estimation, names)  # raises where the likelihood has no maximum
@@ -305,14 +307,13 @@ def _fixed_point(
     A step that is no longer reduced, and small enough to be rounding, counts as 0.
     """
     now, group = maximise(moments), rows.like.group
-    states = [(AcceleratedGroup(), np.flatnonzero(group == g)) for g in range(len(now.covariance))]
+    states = [AcceleratedGroup(now, g, np.flatnonzero(group == g)) for g in range(len(now.covariance))]
     best, since = np.inf, 0
     for i in range(max_iter):
-        turns = [whitener(each) for each in now.covariance]
-        regular = bool(np.all(np.isfinite(now.mean))) and not any(map(partial(is_, None), turns))
-        moments = rows.expect(now, regular)
-        target = maximise(moments)
-        steps = [now.step(target, g, states[g][1], turn) for g, turn in enumerate(turns)]
+        singular = [state for state in states if state.factor is None]
+        moments = rows.expect(now, not singular and bool(np.all(np.isfinite(now.mean))))
+        update = maximise(moments)
+        steps = [state.aim(update) for state in states]
         largest = max(steps, default=0.0)
         if largest <= least:
             return moments, i + 1, largest
@@ -320,36 +321,30 @@ def _fixed_point(
         best = min(best, largest)
         if since >= STALLED and best <= ROUNDING_STEP:
             return moments, i + 1, 0.0
-        following = Parameters(np.empty_like(now.mean), np.empty_like(now.covariance))
-        for g, (state, members) in enumerate(states):
-            before = np.vstack([now.mean[members], now.covariance[g]])
-            ahead = state.ahead(before, np.vstack([target.mean[members], target.covariance[g]]), steps[g])
-            following.mean[members], following.covariance[g] = ahead[: len(members)], ahead[len(members) :]
-        now = following
+        for state, step in zip(states, steps, strict=True):
+            state.move(step)
+            now.mean[state.members], now.covariance[state.g] = np.vsplit(state.now, [len(state.members)])
     return moments, max(max_iter, 0), best
 
 
-def _check_likelihood(family: Any, statistics: PatternMoments, names: Sequence[str]) -> None:
+def _check_likelihood(family: Any, rows: PatternRows, names: Sequence[str]) -> None:
     """Raise where the likelihood has no unique maximum."""
-    available = statistics.available
-    varying = available.has_variance()  # other columns are ignored, also if they have no values
-    columns = np.flatnonzero(varying)
-    check_observed(available.take(columns), [names[j] for j in columns.tolist()])
-    constant = (available.squares <= 0.0) & varying
+    like, names = rows.like, [names[j] for j in rows.active.tolist()]  # others are ignored, also without values
+    check_observed(like, names)
+    constant = like.squares <= 0.0
     pooled = pooling_of(family.shrinkage) > 0.0
     constant = np.broadcast_to(constant.all(axis=0), constant.shape) if pooled else constant
-    sphered = isinstance(family.shrinkage, str) or np.any(intensity_of(family.shrinkage, available))
+    sphered = isinstance(family.shrinkage, str) or np.any(intensity_of(family.shrinkage, rows.available))
     if constant.any() and not sphered:
         g = int(np.argmax(constant.any(axis=1)))
-        which = [names[j] for j in np.flatnonzero(constant[g]).tolist()]
-        data = family._initial_family()._prepared(available)
+        which = [names[j] for j in np.flatnonzero(constant[g])]
+        data = family._initial_family()._prepared(rows.available)
         raise NotEstimableError(no_maximum(data, g, which, True, family.shrinkage))
-    weight = np.zeros((len(available.scatter), statistics.dimension, statistics.dimension))
-    np.add.at(weight, statistics.group, statistics.pair_weight())
-    never = (weight <= 0.0) & varying & varying[:, None]
-    if never.any():
-        g, i, j = np.argwhere(never)[0].tolist()
-        classes = listed(statistics.classes[statistics.group == g])
+    weight = np.zeros((len(like.scatter), len(names), len(names)))
+    np.add.at(weight, like.group, np.einsum("pk,pi,pj->kij", rows.weight, rows.observed, rows.observed))
+    if np.any(weight <= 0.0):
+        g, i, j = np.argwhere(weight <= 0.0)[0].tolist()
+        classes = listed(like.classes[like.group == g])
         raise NotEstimableError(
             f"Columns {names[i]!r} and {names[j]!r} are never observed in the same row of class {classes}, so their "
             "covariance has no maximum likelihood estimate. Use estimation='bayes' or 'map', covariance='diagonal', or "
@@ -357,26 +352,25 @@ def _check_likelihood(family: Any, statistics: PatternMoments, names: Sequence[s
         )
 
 
-def _check_flat_prior(family: Any, statistics: PatternMoments, names: Sequence[str]) -> None:
+def _check_flat_prior(prior: NormalInverseWishart | None, rows: PatternRows, names: Sequence[str]) -> None:
     """Raise where an improper prior leaves the mean or the variance of a column undetermined."""
-    prior, available = family.prior, statistics.available
     if prior is None:
         return
-    varying, remedy = available.has_variance(), "Use a proper prior: NormalInverseWishart()."
+    like, remedy = rows.like, "Use a proper prior: NormalInverseWishart()."
     if prior.mean_rows is not None and np.all(np.asarray(prior.mean_rows) == 0.0):
-        unseen = np.argwhere((available.rows == 0) & varying)
+        unseen = np.argwhere(like.rows == 0)
         if len(unseen):
             k, j = unseen[0].tolist()
             raise NotEstimableError(
-                f"Column {names[j]!r} has no observed value in class {listed(statistics.classes[k : k + 1])}, so a "
-                f"flat prior leaves its mean undetermined. {remedy}"
+                f"Column {names[rows.active[j]]!r} has no observed value in class {listed(like.classes[k : k + 1])}, "
+                f"so a flat prior leaves its mean undetermined. {remedy}"
             )
     if prior.scale is not None and np.all(np.asarray(prior.scale) == 0.0):
-        constant = np.argwhere((available.squares <= 0.0) & varying)
+        constant = np.argwhere(like.squares <= 0.0)
         if len(constant):
             g, j = constant[0].tolist()
-            classes = listed(statistics.classes[statistics.group == g])
+            classes = listed(like.classes[like.group == g])
             raise NotEstimableError(
-                f"Column {names[j]!r} does not vary within class {classes}, so a flat prior leaves its variance "
-                f"undetermined. {remedy}"
+                f"Column {names[rows.active[j]]!r} does not vary within class {classes}, so a flat prior leaves its "
+                f"variance undetermined. {remedy}"
             )

@@ -40,21 +40,26 @@ class ResolvedPrior:
                 f"Class {listed(moments.classes[unseen])} has no rows, so a flat prior leaves its mean undetermined. "
                 "Set NormalInverseWishart(mean_rows=...) to a positive number."
             )
-        away = np.where(across(moments.rows > 0), moments.mean - self.mean, 0.0)
-        factor, scatter = np.asarray(self.rows * weight / rows), moments.scatter.copy()
-        for k, g in enumerate(moments.group):
-            scaled = factor[k] * away[k]
-            scatter[g] += np.outer(scaled, away[k]) if moments.full else scaled * away[k]
+        mean, scatter = self.combined(moments, weight, rows)
         # A flat prior: unknown means cost degrees of freedom.
         flat = moments.group_classes() if np.all(self.rows == 0.0) else 0
         size = moments.dimension
         return NormalInverseWishartPosterior(
             self,
-            self.mean + across(weight / rows) * away,
+            mean,
             rows,
             self.degrees + structure.degrees_of(moments.group_weight() - flat, size),
             self.scale + structure.columns_together(size) * structure.shape(scatter),
         )
+
+    def combined(self, moments: Moments, weight: Array, rows: Array) -> tuple[Array, Array]:
+        """The posterior means, and the scatters about them and the prior mean, given n_k and r_k."""
+        away, scatter = moments.mean - self.mean, moments.scatter.copy()
+        step = across(weight / rows) * away
+        for k, g in enumerate(moments.group):
+            scaled = self.rows * step[k]
+            scatter[g] += np.outer(scaled, away[k]) if scatter.ndim == 3 else scaled * away[k]
+        return self.mean + step, scatter
 
 
 @dataclass(frozen=True, slots=True, eq=False)

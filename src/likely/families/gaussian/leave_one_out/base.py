@@ -211,9 +211,10 @@ class LeaveOneOut(ABC):
             return Removal.of(self.rows, w[: len(self.rows)]).part(codes)
         return Removal.of(self.rows[codes], w)
 
-    def full_divisor(self, g: int) -> float:
-        """The divisor of the scale of a group, with all rows."""
-        return float(self.divisor(self.degrees[g : g + 1], np.zeros(1), g)[0])
+    @cached_property
+    def full_divisors(self) -> list[float]:
+        """The divisors of the scales of all groups, with all rows."""
+        return [float(self.divisor(self.degrees[g : g + 1], np.zeros(1), g)[0]) for g in range(len(self.degrees))]
 
     def remaining_degrees(self, g: int, w: Array) -> Array:
         """Degrees of freedom of a group without a row of weight w."""

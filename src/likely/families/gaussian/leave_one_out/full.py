@@ -35,7 +35,7 @@ class LeaveOneOutFull(LeaveOneOut):
     def class_log_density(self, x: Array, r: Array, c: int, w: Array, members: Index, removal: Removal) -> Array:
         """By the factor of the covariance of all rows."""
         g, width = int(self.varying.group[c]), self.fitted.dimension
-        covariance, full_divisor = self.fitted.covariance, self.full_divisor(g)
+        covariance, full_divisor = self.fitted.covariance, self.full_divisors[g]
         z = covariance.whiten(_embed(r, self.active, width), g)
         h = np.einsum("nd,nd->n", z, z) / full_divisor
         steps = covariance.whiten(_embed(self.mean[c] - self.mean[members], self.active, width), g)
@@ -60,7 +60,7 @@ class LeaveOneOutFull(LeaveOneOut):
             if not self.sole_member[c]:
                 continue
             index = np.flatnonzero(codes == c)
-            removal, distance = Removal.of(self.rows[c], w[index]), h[index] / self.full_divisor(int(group[c]))
+            removal, distance = Removal.of(self.rows[c], w[index]), h[index] / self.full_divisors[int(group[c])]
             sure = removal.factor * distance < MAX_REMOVED
             if not sure.all():
                 index, distance = index[sure], distance[sure]
@@ -75,7 +75,7 @@ class LeaveOneOutFull(LeaveOneOut):
         """Squared distances under a pooled Ψ whose class means are close enough; None elsewhere."""
         if not self.one_group:
             return None
-        factor = np.full(len(self.mean), 1.0 / self.full_divisor(0))
+        factor = np.full(len(self.mean), 1.0 / self.full_divisors[0])
         found = Distances(self.fitted.covariance, self.fitted.mean, self.fitted.group, factor)
         return found if found.form == "pooled" else None
 
@@ -120,7 +120,7 @@ class LeaveOneOutFull(LeaveOneOut):
         twice *= removal.factor / (4.0 * rest)
         distance += twice
         distance[mine] = removal.inflation**2 * h / rest
-        log_det = covariance.log_det[g] + covariance.rank * np.log(self.full_divisor(g)) + np.log(rest)
+        log_det = covariance.log_det[g] + covariance.rank * np.log(self.full_divisors[g]) + np.log(rest)
         alike = all_same(w) and not removal.emptied.any()
         kinds = slice(0, 1) if alike else slice(None)  # such rows have one divisor
         divisor = self.divisor(self.remaining_degrees(g, w[kinds]), removal.emptied[kinds], g)
