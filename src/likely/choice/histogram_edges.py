@@ -14,9 +14,8 @@ from likely.data.row_hash import copies
 from likely.data.table import Table
 from likely.model.plans import Plan
 from likely.numerics.arrays import LARGEST_NUMBER
+from likely.numerics.block_sizes import TOGETHER
 from likely.typing import Array, Index
-
-VALUES = 2**20  # that are read at a time
 
 
 def with_edges(plans: list[Plan], batches: Batches, unlabeled: bool = False) -> list[Plan]:
@@ -54,7 +53,7 @@ def _sampled_values(
         same = np.zeros(table.rows, dtype=np.intp)
         some = weights if total <= MOST_ROWS else copies(table, same, weights, MOST_ROWS / total)
         drawn.append(some[some > 0.0])
-        read, step = table.numbers(columns, sparse=False, checked=False), max(VALUES // max(len(columns), 1), 1)
+        read, step = table.numbers(columns, sparse=False, checked=False), max(TOGETHER // max(len(columns), 1), 1)
         for start in range(0, table.rows, step):
             rows = slice(start, min(start + step, table.rows))
             cells = np.array(read(rows.start, rows.stop), dtype=np.float64)

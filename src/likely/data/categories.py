@@ -14,9 +14,10 @@ import narwhals as nw
 import numpy as np
 
 from likely.data.dictionaries import arrow_dictionary, utf8_errors
-from likely.data.labels import LABEL_CHUNK, encode_integers
+from likely.data.labels import encode_integers
 from likely.errors import InputTypeError, listed
 from likely.numerics.arrays import is_missing
+from likely.numerics.block_sizes import COPIED
 from likely.numerics.threads import run
 from likely.statistics.counts import label_order
 from likely.typing import AnyArray, Vocabulary
@@ -134,7 +135,7 @@ def _narrow(codes: AnyArray, size: int) -> AnyArray:
 
 def integer_categories(array: AnyArray, columns: Sequence[int]) -> dict[int, Categories]:
     """Codes of those columns of integers whose range is narrow: the integers themselves, minus the least."""
-    bounds = np.linspace(0, len(array), max(len(array) // LABEL_CHUNK, 1) + 1).astype(int)
+    bounds = np.linspace(0, len(array), max(len(array) // COPIED, 1) + 1).astype(int)
     parts = [array[start:stop] for start, stop in itertools.pairwise(bounds.tolist())]
     ends = run(parts, lambda part: (part.min(axis=0), part.max(axis=0)))
     lows, highs = np.min([low for low, _ in ends], axis=0), np.max([high for _, high in ends], axis=0)

@@ -12,10 +12,10 @@ from sklearn.utils.validation import column_or_1d
 from likely.data.dictionaries import Dictionary, is_text, series_dictionary, text_dictionary
 from likely.errors import InputError, InputTypeError, listed
 from likely.numerics.arrays import is_missing
+from likely.numerics.block_sizes import COPIED
 from likely.statistics.counts import label_array, sorted_labels
 from likely.typing import AnyArray
 
-LABEL_CHUNK = 1 << 18
 WIDE = (nw.Int128, nw.UInt128)  # NumPy has no such integers
 NO_LABELS = "Unknown label type: labels in y must be text or numbers."
 
@@ -283,17 +283,17 @@ def encode_integers(values: AnyArray) -> tuple[AnyArray, Any]:
     seen = np.zeros(span, dtype=np.int64)
     wide = np.int64 if values.dtype != np.uint64 else np.uint64
     codes: AnyArray = np.empty(len(values), dtype=_code_type(span))
-    for start in range(0, len(values), LABEL_CHUNK):
-        place = codes[start : start + LABEL_CHUNK]
-        place[:] = values[start : start + LABEL_CHUNK].astype(wide, copy=False) - wide(low)
+    for start in range(0, len(values), COPIED):
+        place = codes[start : start + COPIED]
+        place[:] = values[start : start + COPIED].astype(wide, copy=False) - wide(low)
         seen += np.bincount(place, minlength=span)
     present = np.flatnonzero(seen)
     if len(present) < span:
         table = np.zeros(span, dtype=_code_type(len(present)))
         table[present] = np.arange(len(present))
         places, codes = codes, np.empty(len(values), dtype=table.dtype)
-        for start in range(0, len(values), LABEL_CHUNK):
-            codes[start : start + LABEL_CHUNK] = table[places[start : start + LABEL_CHUNK]]
+        for start in range(0, len(values), COPIED):
+            codes[start : start + COPIED] = table[places[start : start + COPIED]]
     if values.dtype.kind == "b":
         return (present + int(low)).astype(bool), codes
     return np.array([int(low) + int(p) for p in present], dtype=values.dtype), codes

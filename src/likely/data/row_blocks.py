@@ -19,8 +19,8 @@ from likely.numerics.threads import run, single_threaded_blas, single_threaded_b
 from likely.statistics.accumulator import Accumulator
 from likely.typing import AnyArray, Array, Codes
 
-CACHED = 2**20  # numbers that the rows of a block need while they are evaluated
-COPIED = 2**22  # most cells of a block that is copied
+EVALUATED = 2**20  # numbers that the rows of a block need while they are evaluated
+GATHERED = 2**22  # most cells of a block that is copied
 FEW_CELLS = 2**16  # cells of a table for which limiting the threads of BLAS takes longer than a pass over it
 ENOUGH = 2**18  # numbers that are worth another thread
 
@@ -82,14 +82,14 @@ def _blocks(
         yield from zip(pieces, table.pieces(pieces, task.columns, task.sparse), strict=True)
 
 
-def rows_per_block(table: Table, numbers_per_row: int, cached: int = CACHED, most: int = 2**16) -> int:
+def rows_per_block(table: Table, numbers_per_row: int, cached: int = EVALUATED, most: int = 2**16) -> int:
     """How many rows to evaluate together, if each needs `numbers_per_row` numbers in memory.
 
     cached / numbers_per_row, at least 256 (otherwise the overhead of calls dominates) and at most `most`. Blocks that
     are copied have at most `_rows_per_copy` rows. Wide sparse rows that become dense may come in blocks of fewer than
-    256, because `COPIED` numbers limit the memory.
+    256, because `GATHERED` numbers limit the memory.
     """
-    least = 256 if not table.is_sparse else min(256, max(COPIED // max(numbers_per_row, 1), 1))
+    least = 256 if not table.is_sparse else min(256, max(GATHERED // max(numbers_per_row, 1), 1))
     limit = max(_rows_per_copy(table) if not table.has_views else table.rows, _sparse_rows(table))
     return min(max(cached // max(numbers_per_row, 1), least), limit, most)
 
@@ -107,7 +107,7 @@ def _rows_per_sum(table: Table, task: BlockTask, accumulator: Accumulator) -> in
 
 def _rows_per_copy(table: Table) -> int:
     """How many rows to copy at a time, where a block is not a view of the table: about 1.5 million cells."""
-    return min(max(1_500_000 // table.width, 1024), max(COPIED // table.width, 1))
+    return min(max(1_500_000 // table.width, 1024), max(GATHERED // table.width, 1))
 
 
 def _sparse_rows(table: Table) -> int:

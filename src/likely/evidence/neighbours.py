@@ -18,6 +18,7 @@ from likely.evidence.reference_rows import ReferenceRows
 from likely.evidence.rows import EncodedRows, TrainingRows
 from likely.evidence.view import ROUNDING, FittedView, View
 from likely.model.persistence import register
+from likely.numerics.block_sizes import REDUCED
 from likely.numerics.shapes import Shape
 from likely.numerics.threads import run
 from likely.numerics.ties import first_best
@@ -27,7 +28,6 @@ MOST_REFERENCES, FEWER_REFERENCES = 4096, 1024
 MOST_NUMBERS = 2**21  # coordinates of all reference rows: rows of many columns have fewer reference rows
 SHARPNESS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # β; each is twice the last
 SMOOTHING = (0.1, 0.5, 2.0)  # s
-BLOCK = 2**19  # distances that are computed at once
 
 
 class NeighboursView(View):
@@ -160,7 +160,7 @@ class FittedNeighbours(FittedView):
         return _ratio(self.references.class_weights, self.references.sampled_weights)
 
     def _parts(self, n: int) -> list[slice]:
-        size = max(16, BLOCK // max(1, len(self.references)))
+        size = max(16, REDUCED // max(1, len(self.references)))
         return [slice(begin, min(begin + size, n)) for begin in range(0, n, size)]
 
     def _evaluated(self, rows: EncodedRows, removal: Removal | None) -> Array:

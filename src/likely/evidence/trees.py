@@ -22,6 +22,7 @@ from likely.evidence.rows import EncodedRows, TrainingRows
 from likely.evidence.tree_structure import MISSING, STOP, THREADS, TreeStructure, Walk
 from likely.evidence.view import CountsView, View
 from likely.model.persistence import register
+from likely.numerics.block_sizes import TOGETHER
 from likely.numerics.shapes import Shape
 from likely.numerics.threads import run
 from likely.numerics.ties import first_best
@@ -31,7 +32,6 @@ from likely.typing import AnyArray, Array, Index
 STRENGTHS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # s, the weight of the parent's probabilities
 ROWS_OF_CHOICE = 2000  # that choose the strength, at most
 ROWS_OF_BLOCK = 1024  # at most
-ENTRIES_OF_BLOCK = 2**20  # rows × trees × classes, at most
 PAIRS_OF_GROUP = 2**14  # of a row and a tree, counted together
 SMALLEST = 1e-300  # probability: its logarithm is finite
 
@@ -106,7 +106,7 @@ class FittedTrees(CountsView):
     def _in_blocks(self, rows: int, work: Callable[[slice], None]) -> None:
         """Call work for blocks of rows, on threads."""
         entries = self.structure.n_trees * self.counts.shape[1]
-        size = max(1, min(ROWS_OF_BLOCK, ENTRIES_OF_BLOCK // entries))
+        size = max(1, min(ROWS_OF_BLOCK, TOGETHER // entries))
         blocks = [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
         run(blocks, work, most=THREADS)
 

@@ -24,6 +24,7 @@ import scipy.optimize
 
 from likely.errors import NotConvergedWarning, warn
 from likely.model.persistence import register
+from likely.numerics.block_sizes import COPIED
 from likely.numerics.shapes import Shape
 from likely.numerics.special import EPS, log_sum_exp
 from likely.typing import AnyArray, Array, Codes
@@ -35,7 +36,6 @@ EXPONENT_PRECISION = 10.0  # of the prior of log exponents, with mean 0
 EXPONENTS = (-3.0, 1.0)  # bounds of log exponents
 MANY_ROWS = 1500  # from here on without the largest l_v
 MANY_TERMS = 300  # beyond it, the matrix of second derivatives is not computed
-BLOCK = 2**18  # numbers in a block of terms
 DECREASE = 1e-14  # of the last step of Newton's method, relative to the objective: errors of w and b are below 1e-6
 SLOW = 0.01  # where a step with old second derivatives decreases the next step less, they are computed again
 NEGLIGIBLE = 1e-10  # a smaller weight in the average is 0
@@ -369,7 +369,7 @@ class Solver:
         weighted = probabilities * self.problem.weights
         out = np.zeros((split + len(scores), split + len(scores)))
         out[split:, split:] = np.diag(weighted.sum(axis=1)) - weighted @ probabilities.T
-        rows = max(1, BLOCK // max(1, split * len(scores)))
+        rows = max(1, COPIED // max(1, split * len(scores)))
         for begin in range(0, scores.shape[1], rows):
             part = slice(begin, begin + rows)
             p, q = probabilities[:, part], weighted[:, part]

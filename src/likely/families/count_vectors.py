@@ -16,6 +16,7 @@ from likely.errors import CellError, NoDensityError
 from likely.families.base import Conditionals, ExponentialConditionals
 from likely.families.supports import COUNTS
 from likely.numerics.arrays import has_missing
+from likely.numerics.block_sizes import COPIED
 from likely.numerics.count_densities import negative_binomial_log_density, poisson_log_density
 from likely.numerics.expressions import (
     LARGE_COUNT,
@@ -36,7 +37,6 @@ from likely.typing import AnyArray, Array, Index
 
 LARGE_TOTAL = 1e5  # beyond this total, the rounding error of log Γ and of products exceeds 1e-10
 LARGEST_DRAW = 2.0**62  # NumPy draws no larger totals
-DENSE_CELLS = 2**18  # values that are converted to dense rows at a time
 
 
 def check_counts(values: AnyArray) -> None:
@@ -120,7 +120,7 @@ class CountVectors(Conditionals):
     def _with_large(self, x: Any, total: Array, density: Array) -> Array:
         """The density, with rows of large totals evaluated as independent counts, where no large terms cancel."""
         large = np.flatnonzero(total > LARGE_TOTAL)
-        step = max(DENSE_CELLS // max(self.dimension, 1), 1)
+        step = max(COPIED // max(self.dimension, 1), 1)
         for start in range(0, len(large), step):
             index = large[start : start + step]
             cells = x[index].toarray() if scipy.sparse.issparse(x) else x[index]

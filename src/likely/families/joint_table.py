@@ -11,6 +11,7 @@ import numpy as np
 
 from likely.errors import CellError, InputError, NoDensityError, listed
 from likely.families.category_tables import CategoryDensities, draw_codes, explain_in_order, increase
+from likely.numerics.block_sizes import KEPT
 from likely.numerics.missingness import patterns
 from likely.statistics.accumulator import RowAccumulator
 from likely.statistics.category_counts import CategoryCounts
@@ -19,7 +20,6 @@ from likely.typing import AnyArray, Array, Codes, Index, Vocabulary
 
 LARGEST_TABLE = 1_000_000  # cells of a joint table, per class
 MOST_EXPLAINED = 10  # columns whose orders are all averaged
-BLOCK_CELLS = 2**21  # log-densities that are kept at a time for that
 
 
 def check_size(sizes: Sequence[int], names: Sequence[str]) -> None:
@@ -151,7 +151,7 @@ class JointTable(CategoryDensities):
             )
         sets = [np.flatnonzero([bits >> j & 1 for j in range(d)]) for bits in range(2**d)]
         marginals = [self.marginal(columns) for columns in sets[1:]]
-        step = max(BLOCK_CELLS // (len(sets) * self.n_classes), 1)
+        step = max(KEPT // (len(sets) * self.n_classes), 1)
         for start in range(0, len(rows), step):
             part = rows[start : start + step]
             logs = np.zeros((len(sets), self.n_classes, len(part)))  # log p(x_S | class), by the bits of S

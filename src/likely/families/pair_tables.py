@@ -25,12 +25,12 @@ from typing import Self
 import numpy as np
 import scipy.sparse
 
+from likely.numerics.block_sizes import REDUCED
 from likely.numerics.special import log_sum_exp
 from likely.numerics.threads import run
 from likely.statistics.rounding import subtract_counts
 from likely.typing import AnyArray, Array, Codes, Index
 
-BLOCK = 2**19  # numbers that are kept at a time
 MOST_THREADS = 2
 
 
@@ -46,7 +46,7 @@ def slots_of(codes: AnyArray, offsets: Index) -> AnyArray:
 
 def _blocks(n: int, width: int) -> list[slice]:
     """Blocks of rows for which `width` values a row are kept at a time."""
-    step = max(BLOCK // max(width, 1), 1)
+    step = max(REDUCED // max(width, 1), 1)
     return [slice(start, start + step) for start in range(0, n, step)]
 
 

@@ -22,6 +22,7 @@ from likely.families.base import Conditionals
 from likely.families.gaussian.densities import GaussianConditionals
 from likely.families.gaussian.student import StudentConditionals
 from likely.model.joint import JointModel
+from likely.numerics.block_sizes import KEPT
 from likely.numerics.missingness import patterns
 from likely.typing import AnyArray, Array, Index
 
@@ -30,7 +31,6 @@ DrawnDensities = Callable[[Mask], Array]  # from patterns (p, d) of observed col
 
 ALL_DRAWS = 200_000  # rows that are simulated by default, over all classes
 CLASS_DRAWS = (1_000, 10_000)  # at least and at most from each class
-PATTERN_CELLS = 2**21  # log-densities of draws that are kept at a time
 FEW = 16  # rows for which draws are compared one by one instead of sorted
 TIE = 1e-9  # relative difference up to which log-densities are equal: rounding must not make a row less typical
 SMALLEST = 1e-300  # p-value below which novelty is extrapolated
@@ -119,7 +119,7 @@ def _simulated(
     groups = [index for index, _ in patterns(np.where(missing, np.nan, 0.0))]
     present = np.array([~missing[index[0]] for index in groups])
     found = Typicality(np.zeros(len(missing)), np.full(len(missing), np.inf))
-    step = max(PATTERN_CELLS // n_samples, 1)
+    step = max(KEPT // n_samples, 1)
     for place, k in enumerate(labels.tolist()):
         rng = np.random.default_rng([seed, k])
         draws = [drawn_densities(block.conditionals, k, n_samples, rng) for block in model.blocks]

@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from likely.errors import InputError
+from likely.numerics.block_sizes import TOGETHER
 from likely.numerics.shapes import Shape
 from likely.statistics.rounding import remaining_counts
 from likely.typing import AnyArray, Array, Codes
 
 START = -1  # stands before the first term of a document
-TERMS_PER_CHUNK = 2**20  # terms whose pairs are sorted at a time
 
 Numbers = npt.NDArray[np.int32]
 
@@ -52,7 +52,7 @@ class BigramCounts:
         mass = np.ones(len(documents)) if weights is None else np.asarray(weights, dtype=np.float64)
         lengths = np.fromiter(map(len, documents), dtype=np.int64, count=len(documents))
         used = np.flatnonzero((lengths > 0) & (mass > 0.0))
-        chunks = np.cumsum(lengths[used]) // TERMS_PER_CHUNK
+        chunks = np.cumsum(lengths[used]) // TOGETHER
         parts = [
             _document_pairs([documents[i] for i in chunk], lengths[chunk], np.asarray(codes)[chunk], mass[chunk])
             for chunk in np.split(used, np.flatnonzero(np.diff(chunks)) + 1)

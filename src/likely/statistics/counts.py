@@ -11,13 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from likely.errors import InputError, listed
+from likely.numerics.block_sizes import COPIED
 from likely.numerics.shapes import Shape
 from likely.statistics.rounding import remaining_counts
 from likely.typing import AnyArray, Array, Codes, Index
 
 Cells = Sequence[tuple[npt.NDArray[np.int64], Array]]
-
-CHUNK = 2**18  # codes that are counted at a time, because bincount makes a wide copy of them
 
 
 def unite_classes(left: AnyArray, right: AnyArray) -> AnyArray:
@@ -209,12 +208,12 @@ class Counts(AdditiveCounts):
         """The counts of class codes; rows of weight 0 are not counted."""
         size = len(classes)
         rows, weight = np.zeros(size, dtype=np.int64), np.zeros(size)
-        for start in range(0, len(codes), CHUNK):
-            part = codes[start : start + CHUNK]
+        for start in range(0, len(codes), COPIED):
+            part = codes[start : start + COPIED]
             if weights is None:
                 rows += np.bincount(part, minlength=size)
             else:
-                chunk_weights = weights[start : start + CHUNK]
+                chunk_weights = weights[start : start + COPIED]
                 rows += np.bincount(part[chunk_weights > 0.0], minlength=size)
                 weight += np.bincount(part, weights=chunk_weights, minlength=size)
         return cls(classes, rows, rows.astype(np.float64) if weights is None else weight)

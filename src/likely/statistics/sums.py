@@ -183,7 +183,6 @@ class Sums:
         return result.select(np.any(across(~empty), axis=1))
 
 
-PIECE = 2**17  # numbers that fit in a core's cache together with their squares
 QUICK_CLASSES = 32  # with more classes, one dense product for all classes takes longer than a sparse one
 FEW_ROWS = 64  # that are added one by one
 

@@ -10,12 +10,11 @@ import numpy as np
 import scipy.sparse
 
 from likely.errors import InputError, listed
+from likely.numerics.block_sizes import CACHED
 from likely.numerics.shapes import Shape
 from likely.statistics.counts import Counts, positions, unite_classes
 from likely.statistics.rounding import removal_noise
 from likely.typing import AnyArray, Array, Codes, Index
-
-BLOCK = 2**17  # stored values of documents that are processed at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,10 +116,10 @@ class TermSums:
 
 
 def row_blocks(ends: Index) -> Iterator[slice]:
-    """Rows of a CSR array with these ends, in blocks of about BLOCK stored values."""
+    """Rows of a CSR array with these ends, in blocks of about CACHED stored values."""
     start, rows = 0, len(ends) - 1
     while start < rows:
-        stop = max(int(np.searchsorted(ends, ends[start] + BLOCK, side="right")) - 1, start + 1)
+        stop = max(int(np.searchsorted(ends, ends[start] + CACHED, side="right")) - 1, start + 1)
         yield slice(start, min(stop, rows))
         start = min(stop, rows)
 

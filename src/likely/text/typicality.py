@@ -19,6 +19,7 @@ import numpy as np
 from likely.families.text.presence_models import BernoulliTerms
 from likely.families.text.term_models import with_values
 from likely.model.typicality import TIE, Typicality
+from likely.numerics.block_sizes import KEPT
 from likely.numerics.special import log_factorial, log_sum_exp
 from likely.text.fitting import TextFit
 from likely.typing import Array, Index
@@ -26,7 +27,6 @@ from likely.typing import Array, Index
 ALL_DRAWS = 4_000  # documents that are drawn by default, over all classes
 LEAST_DRAWS = 200  # from each class
 LONGEST = 2_000  # terms of the sequences that are drawn
-CELLS = 2**21  # numbers that are drawn at a time
 
 
 def text_typicality(fit: TextFit, rows: Any, n_samples: int | None, seed: int) -> Typicality:
@@ -103,7 +103,7 @@ class _Draws:
 
     def _batches(self, width: int) -> list[int]:
         """Numbers of documents to draw at a time, where each needs `width` numbers."""
-        size = min(max(CELLS // max(width, 1), 1), self.n_samples)
+        size = min(max(KEPT // max(width, 1), 1), self.n_samples)
         return [min(size, self.n_samples - start) for start in range(0, self.n_samples, size)]
 
     def prefixes(self, k: int, lengths: Index) -> Array:

@@ -16,7 +16,7 @@ from numpy.testing import assert_allclose
 
 from likely import GenerativeClassifier, LinearDiscriminant, QuadraticDiscriminant, cross_validate
 from likely.data import row_blocks
-from likely.data.row_blocks import COPIED, BlockTask, evaluate, rows_per_block, summarise
+from likely.data.row_blocks import GATHERED, BlockTask, evaluate, rows_per_block, summarise
 from likely.data.table import Table
 from likely.data.validation import read_table
 from likely.errors import InputError
@@ -174,12 +174,12 @@ def test_explanations_take_little_memory_beyond_their_result() -> None:
 
 def test_wide_sparse_rows_are_written_out_a_few_at_a_time() -> None:
     table = read_table(scipy.sparse.csr_array((50, 1_000_000)))
-    assert rows_per_block(table, table.width) * table.width <= COPIED
-    assert rows_per_block(table.take(np.arange(20)), table.width) * table.width <= COPIED
+    assert rows_per_block(table, table.width) * table.width <= GATHERED
+    assert rows_per_block(table.take(np.arange(20)), table.width) * table.width <= GATHERED
     seen: list[tuple[int, int]] = []
     evaluate(table, lambda start, stop: seen.append((start, stop)), 2 * table.width)
     assert sorted(row for start, stop in seen for row in range(start, stop)) == list(range(50))
-    assert max(stop - start for start, stop in seen) * table.width <= COPIED
+    assert max(stop - start for start, stop in seen) * table.width <= GATHERED
     seen.clear()
     evaluate(table, lambda start, stop: seen.append((start, stop)), table.cells(table.width, sparse=True))
     assert seen == [(0, 50)]  # as they are, they are few numbers

@@ -66,7 +66,7 @@ def test_counts_do_not_depend_on_chunks(monkeypatch: pytest.MonkeyPatch) -> None
     codes = [0, 1, 0, 1, 0, 1, 1]
     weights = np.array([0.5, 1.5, 2.0, 1.0, 3.0, 1.0, 0.25])
     whole = pairs_of(TEXTS, codes, weights, 2)
-    monkeypatch.setattr("likely.statistics.bigram_counts.TERMS_PER_CHUNK", 3)
+    monkeypatch.setattr("likely.statistics.bigram_counts.TOGETHER", 3)
     same_counts(pairs_of(TEXTS, codes, weights, 2), whole)
 
 

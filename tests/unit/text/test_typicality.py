@@ -92,7 +92,7 @@ def test_the_least_p_value_has_the_effective_number_of_draws() -> None:
 
 
 def test_draws_are_not_kept_for_all_classes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(typicality, "CELLS", 2**14)
+    monkeypatch.setattr(typicality, "KEPT", 2**14)
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(60), 2)
     documents = [" ".join(rng.choice(WORDS, 5)) for _ in y]

@@ -10,10 +10,11 @@ import numpy.typing as npt
 from likely.errors import CellError
 from likely.families.gaussian.one_pass import LARGEST_SQUARE, LEAST_SQUARE, OnePassMoments, Rows
 from likely.numerics.arrays import check_finite, power_of_two
+from likely.numerics.block_sizes import CACHED
 from likely.numerics.coordinates import Coordinates, safe_unit
 from likely.statistics.counts import across
 from likely.statistics.moments import Moments, Sharing, Tails, add_outer
-from likely.statistics.sums import PIECE, QUICK_CLASSES, class_sums
+from likely.statistics.sums import QUICK_CLASSES, class_sums
 from likely.typing import AnyArray, Array, Codes, Index
 
 EXACT_INTEGER = 2**53
@@ -73,7 +74,7 @@ class MomentsAccumulator:
         if self._one_pass is not None:
             return max(2**21 // max(self.dimension, 1), 512)
         if not self.full:
-            return max(PIECE // max(self.dimension, 1), 512)
+            return max(CACHED // max(self.dimension, 1), 512)
         d = max(self.dimension, 1)
         # A product is as large as d rows: a block has several times as many, while they fit.
         rows = max((2**18 if several else 2**19) // d, min(4 * d, 2**20 // d), 1024)

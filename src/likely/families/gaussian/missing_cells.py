@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from likely.numerics.block_sizes import TOGETHER
 from likely.typing import AnyArray, Array
-
-CHUNK_NUMBERS = 2**20  # of the small matrices that are inverted together
 
 
 class MissingValues:
@@ -21,7 +20,7 @@ class MissingValues:
             if not size:
                 continue
             rows = np.flatnonzero(count == size)
-            step = max(CHUNK_NUMBERS // size**2, 1)
+            step = max(TOGETHER // size**2, 1)
             for index in (rows[start : start + step] for start in range(0, len(rows), step)):
                 columns = np.nonzero(missing[index])[1].reshape(-1, size)
                 inner = precision[columns[:, :, None], columns[:, None, :]]

@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from likely.numerics.arrays import float_rows, has_missing
+from likely.numerics.block_sizes import CACHED
 from likely.numerics.coordinates import Coordinates
 from likely.statistics.counts import across
 from likely.statistics.moments import Moments
-from likely.statistics.sums import PIECE, class_adder, class_sums
+from likely.statistics.sums import class_adder, class_sums
 from likely.typing import AnyArray, Array, Codes, Index
 
 # Sums of squares within these bounds have neither overflowed nor underflowed, and their squares would not.
@@ -131,7 +132,7 @@ class OnePassMoments:
 def _sums_and_squares(codes: Codes, weights: Array | None, size: int, rows: Array) -> tuple[Array, Array]:
     """Sums of rows and of their squares for each class, in chunks: no temporary array is as large as a block."""
     sums, total = np.zeros((size, rows.shape[1])), np.zeros((size, rows.shape[1]))
-    step = max(4 * PIECE // max(rows.shape[1], 1), 64)
+    step = max(4 * CACHED // max(rows.shape[1], 1), 64)
     for start in range(0, len(rows), step):
         part = rows[start : start + step]
         part_weights = None if weights is None else weights[start : start + step]

@@ -29,11 +29,11 @@ from likely.families.gaussian.estimates import (
     no_maximum,
     posterior_scales,
 )
-from likely.families.gaussian.missing_cells import CHUNK_NUMBERS
 from likely.families.gaussian.prior import NormalInverseWishart, ResolvedPrior
 from likely.families.gaussian.shrinkage import intensity_of, pooling_of
 from likely.numerics.acceleration import AndersonAcceleration
 from likely.numerics.arrays import power_of_two
+from likely.numerics.block_sizes import TOGETHER
 from likely.numerics.coordinates import Coordinates
 from likely.numerics.linalg import lower_factor
 from likely.numerics.special import TINY
@@ -153,7 +153,7 @@ class PatternRows:
         """Expected moments of all rows at these parameters; `regular` where all covariances have full rank."""
         like, group = self.like, self.like.group
         scatter, sums = np.zeros_like(now.covariance), np.zeros_like(now.mean)
-        chunk = max(CHUNK_NUMBERS // max(now.covariance.size, 1), 1)
+        chunk = max(TOGETHER // max(now.covariance.size, 1), 1)
         for start in range(0, len(self.weight) if len(self.active) else 0, chunk):
             self._expect_patterns(now, slice(start, start + chunk), regular, scatter, sums)
         rows, weight = self.rows.sum(axis=0), self.weight.sum(axis=0)
