@@ -329,7 +329,7 @@ def smoothing_remedy(smoothing: SmoothingLike, prior: object) -> str:
 
 def is_improper(prior: object) -> bool:
     """Whether a prior is GammaPrior(exposure=0): classes without exposure of their own have no posterior."""
-    return isinstance(prior, GammaPrior) and prior.exposure is not None and prior.exposure == 0.0
+    return isinstance(prior, GammaPrior) and prior.exposure == 0.0
 
 
 def require_proper(prior: object, exposure: Array, used: AnyArray, sums: Sums, names: Sequence[str]) -> None:
