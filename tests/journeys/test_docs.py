@@ -19,7 +19,9 @@ import scipy.special
 import scipy.stats
 
 import likely
+from likely.numerics.expressions import square
 from tests.pages import PAGES, ROOT, run
+from tests.unit.export.databases import select
 
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
 GUIDE = [page for page in PAGES if page.parent == ROOT / "docs"]
@@ -193,7 +195,7 @@ def test_a_new_family_works() -> None:
 def test_the_predictive_of_the_new_family_is_the_integral_over_its_prior() -> None:
     names = run(ROOT / "docs" / "families.md")[1]
     density = names["model"].model_.blocks[0].conditionals
-    for k, (a, b) in enumerate(zip(density.rows[:, 0], density.half_squares[:, 0], strict=True)):
+    for k, (a, b) in enumerate(zip(density.events[:, 0], density.exposure[:, 0], strict=True)):
         prior = scipy.stats.gamma(a, scale=1.0 / b)  # of 1/s²
         for x in (0.5, 4.0, 12.0):
             expected, _ = scipy.integrate.quad(
@@ -204,10 +206,45 @@ def test_the_predictive_of_the_new_family_is_the_integral_over_its_prior() -> No
     drawn = density.sample(1, 20_000, np.random.default_rng(0))[:, 0]
     assert (
         scipy.stats.kstest(
-            drawn, lambda x: 1.0 - (1.0 + x * x / (2.0 * density.half_squares[1, 0])) ** -density.rows[1, 0]
+            drawn, lambda x: 1.0 - (1.0 + x * x / (2.0 * density.exposure[1, 0])) ** -density.events[1, 0]
         ).pvalue
         > 1e-3
     )
+
+
+def test_the_mode_of_the_new_family_has_the_prior_of_the_page() -> None:
+    names = run(ROOT / "docs" / "families.md")[1]
+    family, x = names["PriorRayleigh"](likely.GammaPrior(3.0, 5.0)), np.array([1.0, 2.0, 4.0])
+    model = likely.GenerativeClassifier(family, estimation="map").fit(x[:, None], [0, 0, 0])
+    fitted: Any = model.model_.blocks[0].conditionals
+
+    def log_posterior(rate: float) -> float:
+        likelihood = scipy.stats.rayleigh.logpdf(x, scale=rate**-0.5).sum()
+        return float(likelihood + scipy.stats.gamma.logpdf(rate, 1.0 + 3.0, scale=1.0 / 5.0))
+
+    best = 1.0 / float(fitted.square[0, 0])
+    assert log_posterior(best) > max(log_posterior(best * 0.999), log_posterior(best * 1.001))
+
+
+@pytest.mark.parametrize("estimation", ["map", "bayes"])
+def test_the_new_family_is_exported(estimation: str) -> None:
+    names = run(ROOT / "docs" / "families.md")[1]
+    assert "`return (square(x),)`" in read("docs/families.md")
+
+    parent, plugged_in = names["BayesianRayleigh"], names["RayleighConditionals"]
+    expressed: Any = type("Expressed", (plugged_in,), {"statistic_expressions": lambda self, x: (square(x),)})
+
+    def estimate(self: Any, *arguments: Any) -> Any:
+        found = parent.estimate(self, *arguments)
+        if not isinstance(found, plugged_in):
+            return found
+        return expressed(found.informative, found.constant_value, found.square)
+
+    exported: Any = type("Exported", (parent,), {"estimate": estimate})
+    rows = pd.DataFrame(names["X"][::3], columns=["wind", "pressure"])
+    model = likely.GenerativeClassifier({"wind": exported()}, estimation=estimation).fit(rows, names["y"][::3])
+    result = select(model.to_sql("rows"), rows=rows).fetchall()
+    np.testing.assert_allclose([row[-2:] for row in result], model.predict_proba(rows), rtol=0.0, atol=1e-12)
 
 
 def test_the_new_family_refuses_to_forget_rows_that_were_never_there() -> None:

@@ -84,21 +84,20 @@ def test_columns_of_enormous_counts() -> None:
     )
 
 
+UNBOUNDED = [
+    Exponential(),
+    Gamma(),
+    Gamma(1e5),
+    LogNormal(),
+    Gaussian("diagonal", shared=True),
+    Poisson(),
+    Geometric(),
+    NegativeBinomial(2.0),
+]
+
+
 @pytest.mark.parametrize("estimation", ["mle", "map", "bayes"])
-@pytest.mark.parametrize(
-    "family",
-    [
-        Exponential(),
-        Gamma(),
-        Gamma(1e5),
-        LogNormal(),
-        Gaussian("diagonal", shared=True),
-        Poisson(),
-        Geometric(),
-        NegativeBinomial(2.0),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("family", UNBOUNDED, ids=str)
 def test_rows_at_the_limit_have_an_answer(family: Any, estimation: str) -> None:
     model = NaiveBayes(family, estimation=estimation).fit(
         [[1.0], [2.0], [3.0], [4.0], [6.0], [9.0]], [0, 0, 0, 1, 1, 1]

@@ -230,10 +230,29 @@ def test_a_family_of_ones_own_is_registered_first(tmp_path: Path) -> None:
         pass
 
     Impostor.__name__ = "Poisson"
-    with pytest.raises(InputError, match="Another class"):
+    with pytest.raises(InputError, match=r"Another class.*poisson\.Poisson.*register\(Poisson, name='mylab.Poisson'\)"):
         register(Impostor)
-    with pytest.raises(InputError, match="neither get_params"):
+    assert register(Impostor, name="mylab.Poisson") is Impostor
+    assert type(kept(NaiveBayes(Impostor()).fit(X, y), tmp_path / "model").families) is Impostor
+    assert b"mylab.Poisson" in (tmp_path / "model").read_bytes()
+    with pytest.raises(InputError, match="neither a BaseEstimator nor a dataclass"):
         register(int)
+
+
+def test_a_class_that_is_defined_again_replaces_the_former_one(tmp_path: Path) -> None:
+    X, y = np.random.default_rng(0).exponential(size=(30, 1)), np.arange(30) % 2
+
+    def cell() -> Any:
+        class Again(Exponential):
+            pass
+
+        return register(Again)
+
+    first, second = cell(), cell()
+    assert first is not second
+    for family in (first, second):
+        NaiveBayes(family()).fit(X, y).save(tmp_path / "model")
+        assert type(likely.load(tmp_path / "model").families) is second
 
 
 def test_labels_that_no_file_can_hold_are_named(tmp_path: Path) -> None:

@@ -541,7 +541,9 @@ class Family(BaseEstimator, ABC):
 
     def _log_evidence(self, statistics: Any, names: Sequence[str]) -> float:
         """log ∫ p(rows | parameters) p(parameters), given the labels: the log marginal likelihood under "bayes"."""
-        raise NoEvidenceError(f"{type(self).__name__} has no closed-form marginal likelihood")
+        raise NoEvidenceError(
+            f"{type(self).__name__} does not implement _log_evidence, a closed-form marginal likelihood"
+        )
 
 
 def by_name(option: str, values: Mapping[Any, Any], names: Sequence[str]) -> dict[str, Any]:

@@ -16,11 +16,11 @@ import scipy.special
 
 from likely.families.base import Conditionals
 from likely.families.column_family import ColumnFamily, constant_value
-from likely.families.estimation import Estimation
+from likely.families.estimation import UNOBSERVED, Estimation, require_maximum
 from likely.families.independent import Mask
 from likely.families.natural import NaturalColumns
 from likely.families.parameters import ColumnParameters, success_errors
-from likely.families.priors import BetaPrior, Dirichlet, check_prior, check_single_prior, smoothing_of
+from likely.families.priors import BetaPrior, Dirichlet, check_prior, check_single_prior, smoothing_of, smoothing_remedy
 from likely.families.supports import ZERO_ONE
 from likely.numerics.expressions import Expression
 from likely.numerics.special import EPS
@@ -78,7 +78,8 @@ class Bernoulli(ColumnFamily):
         ones, zeros = _counts(statistics)
         prior_ones, prior_zeros = self._pseudo_counts(estimation)
         if not self._smooths(estimation):
-            self.require_observed(statistics, names)
+            remedy = smoothing_remedy(self.smoothing, self.prior)
+            require_maximum(statistics.unobserved(), statistics.classes, names, UNOBSERVED, remedy=remedy)
         informative = varies(statistics.whole) | (estimation != Estimation.BAYES)
         return BernoulliConditionals(
             informative, constant_value(statistics), ones=ones + prior_ones, zeros=zeros + prior_zeros

@@ -30,7 +30,7 @@ from likely.families.category_tables import (
 from likely.families.estimation import Estimation
 from likely.families.joint_table import JointTable, JointTableAccumulator, check_size
 from likely.families.parameters import Parameter, proportion_errors
-from likely.families.priors import Dirichlet, smoothing_of
+from likely.families.priors import Dirichlet, smoothing_of, smoothing_remedy
 from likely.numerics.arrays import is_missing
 from likely.numerics.expressions import Cell, Expression, pick, total
 from likely.numerics.special import log_gamma_ratio
@@ -134,12 +134,13 @@ class Categorical(Family):
         if isinstance(self.categories, Mapping) and not any(name in self.categories for name in names):
             raise InputError(f"categories={self.categories!r} names none of the columns {listed(names)}.")
         s, classes, found = self._pseudo_count(estimation), statistics.classes, []
+        remedy = smoothing_remedy(self.smoothing, self.prior)
         words, tables = self._tables(statistics, names)
         joint = _is_joint(statistics, names)
         columns = [", ".join(names)] if joint else names
         for column, observed, counts in zip(columns, statistics.vocabularies, tables, strict=True):
             constant = not observed or (len(observed) == 1 and estimation == Estimation.BAYES)
-            found.append(np.zeros_like(counts) if constant else log_proportions(counts, s, classes, column))
+            found.append(np.zeros_like(counts) if constant else log_proportions(counts, s, classes, column, remedy))
         if joint:
             return JointTable(words, found[0].reshape(-1, *map(len, words)))
         return CategoricalConditionals(words, tuple(found), len(classes))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from likely.families.base import Conditionals
-from likely.families.estimation import no_maximum_error
+from likely.families.estimation import UNOBSERVED, no_maximum_error
 from likely.statistics.accumulator import RowAccumulator
 from likely.statistics.category_counts import CategoryCounts
 from likely.statistics.rounding import subtract_counts
@@ -44,11 +44,11 @@ def combined_codes(
     return index
 
 
-def log_proportions(counts: Array, s: float, classes: AnyArray, name: str) -> Array:
+def log_proportions(counts: Array, s: float, classes: AnyArray, name: str, remedy: str) -> Array:
     """log (count + s) / (total + s · categories), (classes, categories)."""
     total = counts.sum(axis=1, keepdims=True) + s * counts.shape[1]
     if np.any(total == 0.0):
-        raise no_maximum_error(name, classes[total[:, 0] == 0.0], "has no observed value in")
+        raise no_maximum_error(name, classes[total[:, 0] == 0.0], UNOBSERVED, remedy=remedy)
     with np.errstate(divide="ignore"):
         return np.asarray(np.log((counts + s) / total))
 

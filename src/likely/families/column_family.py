@@ -13,10 +13,11 @@ import scipy.sparse
 
 from likely.errors import InputError, NoEvidenceError, NotEstimableError
 from likely.families.base import Columns, Conditionals, Family, LeaveOneOutDensity
-from likely.families.estimation import Estimation, require_maximum
+from likely.families.estimation import UNOBSERVED, Estimation, require_maximum
 from likely.families.independent import TABLE_VALUES, IndependentColumns, Mask, sum_table_values
 from likely.families.natural import NaturalColumns
 from likely.families.parameters import ColumnParameters, Parameter, parameters_of_columns
+from likely.families.priors import is_improper
 from likely.families.supports import Support
 from likely.numerics.special import EPS, TINY
 from likely.statistics.sums import Sums, SumsAccumulator
@@ -120,7 +121,7 @@ class ColumnFamily(Family):
         likely.errors.NotEstimableError
             If a class has no observed value in a column.
         """
-        require_maximum(sums.unobserved(), sums.classes, names, "has no observed value in")
+        require_maximum(sums.unobserved(), sums.classes, names, UNOBSERVED)
 
     def _parameters(
         self, statistics: Sums, fitted: Conditionals, estimation: Estimation, names: Sequence[str]
@@ -133,6 +134,9 @@ class ColumnFamily(Family):
         shape = (fitted.n_classes, fitted.dimension)
         values = {each.name: getattr(fitted, each.name) for each in fields(fitted)}
         return {name: (v, None) for name, v in values.items() if isinstance(v, np.ndarray) and v.shape == shape}
+
+    def _smooths(self, estimation: Estimation) -> bool:
+        return super()._smooths(estimation) and not is_improper(getattr(self, "prior", None))
 
     def _accumulator(self, classes: AnyArray, columns: Columns) -> SumsAccumulator:
         check = partial(self.support.check, family=type(self).__name__)

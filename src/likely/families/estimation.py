@@ -10,6 +10,10 @@ import numpy as np
 from likely.errors import InputError, NotEstimableError, check_choice, listed
 from likely.typing import AnyArray
 
+NO_MAXIMUM = "its likelihood has no maximum"
+UNOBSERVED = "has no observed value in"
+ANY_PRIOR = "Use estimation='bayes' or 'map'"  # the remedy where a family has no prior yet
+
 
 class Estimation(StrEnum):
     """How parameters are estimated from sufficient statistics. Members compare equal to the strings that users pass."""
@@ -45,18 +49,24 @@ def check_belongs(estimation: Estimation, wanted: Sequence[Estimation], name: st
         raise InputError(f"{name} belongs to {words}, not to estimation={estimation!r}: {why}.")
 
 
-def require_maximum(lacking: AnyArray, classes: AnyArray, names: Sequence[str], problem: str) -> None:
-    """Raise for the first class and column, (classes, d), that lacks what a maximum of the likelihood needs."""
+def require_maximum(
+    lacking: AnyArray,
+    classes: AnyArray,
+    names: Sequence[str],
+    problem: str,
+    why: str = NO_MAXIMUM,
+    remedy: str = ANY_PRIOR,
+) -> None:
+    """Raise for the first class and column, (classes, d), that lacks what an estimate needs."""
     if lacking.any():
         k, j = np.argwhere(lacking)[0]
-        raise no_maximum_error(names[j], classes[k : k + 1], problem)
+        raise no_maximum_error(names[j], classes[k : k + 1], problem, why, remedy)
 
 
 def no_maximum_error(
-    column: str, classes: AnyArray, problem: str, likelihood: str = "its likelihood", remedy: str = "Use"
+    column: str, classes: AnyArray, problem: str, why: str = NO_MAXIMUM, remedy: str = ANY_PRIOR
 ) -> NotEstimableError:
-    """The error for a column whose likelihood has no maximum in some classes, such as one without observed values."""
+    """The error for a column without an estimate in some classes, such as one without observed values."""
     return NotEstimableError(
-        f"Column {column!r} {problem} class {listed(classes)}, so {likelihood} has no maximum. "
-        f"{remedy} estimation='bayes' or 'map', or drop the column."
+        f"Column {column!r} {problem} class {listed(classes)}, so {why}. {remedy}, or drop the column."
     )

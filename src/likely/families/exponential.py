@@ -19,7 +19,14 @@ from likely.families.estimation import Estimation, require_maximum
 from likely.families.independent import IndependentColumns, Mask
 from likely.families.natural import NaturalColumns
 from likely.families.parameters import ColumnParameters, rate_errors
-from likely.families.priors import GammaPrior, check_prior, gamma_evidence, mean_inverse_rate, with_pseudo_data
+from likely.families.priors import (
+    GammaPrior,
+    check_prior,
+    gamma_evidence,
+    mean_inverse_rate,
+    require_proper,
+    with_pseudo_data,
+)
 from likely.families.supports import NON_NEGATIVE
 from likely.numerics.expressions import Expression, in_units, log1p
 from likely.numerics.special import EPS
@@ -73,6 +80,7 @@ class Exponential(ColumnFamily):
 
     def estimate(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> Conditionals:
         informative, overall = _varies(statistics.whole), constant_value(statistics)
+        require_proper(self.prior, statistics.totals[0], informative, statistics, names)
         events, exposure = self._posterior(statistics, estimation)
         if estimation == Estimation.BAYES:
             return ExponentialPredictive(informative, overall, events, exposure)

@@ -33,6 +33,7 @@ from likely.families.priors import (
     check_prior,
     gamma_evidence,
     mean_inverse_rate,
+    require_proper,
     with_pseudo_data,
     with_pseudo_rows,
 )
@@ -127,11 +128,15 @@ class Gamma(ColumnFamily):
             self.require_observed(statistics, names)
         if isinstance(self.shape, str):
             return self._estimate_shape_and_rate(statistics, estimation, names)
-        return self._estimate_rate(statistics, estimation, float(self.shape))
+        return self._estimate_rate(statistics, estimation, names, float(self.shape))
 
-    def _estimate_rate(self, statistics: Sums, estimation: Estimation, given: float) -> Conditionals:
+    def _estimate_rate(
+        self, statistics: Sums, estimation: Estimation, names: Sequence[str], given: float
+    ) -> Conditionals:
+        informative = _varies(statistics.whole)
+        require_proper(self.prior, statistics.totals[0], informative, statistics, names)
         events, exposure = self._posterior(statistics, estimation, given)
-        common = _varies(statistics.whole), constant_value(statistics), np.full_like(events, given)
+        common = informative, constant_value(statistics), np.full_like(events, given)
         if estimation == Estimation.BAYES:
             return GammaPredictive(*common, events, exposure)
         return GammaConditionals(*common, rate=events / exposure)
@@ -149,7 +154,11 @@ class Gamma(ColumnFamily):
             j = np.argwhere(constant)[0][1]
             classes = statistics.classes[constant[:, j]]
             raise no_maximum_error(
-                names[j], classes, "is constant within", "the likelihood of its shape", "Give a shape, use"
+                names[j],
+                classes,
+                "is constant within",
+                "the likelihood of its shape has no maximum",
+                "Give a shape, use estimation='bayes' or 'map'",
             )
         shape = solve_gamma_shape(np.where(informative, ratio, 1.0))
         rate = shape * weight / np.where(informative, totals[0], 1.0)

@@ -20,7 +20,7 @@ import numpy as np
 
 from likely.errors import InputError, NoDensityError, NoEvidenceError, check_number, listed
 from likely.families.base import Columns, Conditionals, Family, LeaveOneOutDensity, by_name
-from likely.families.estimation import Estimation, require_maximum
+from likely.families.estimation import UNOBSERVED, Estimation, require_maximum
 from likely.families.histogram_tree import HistogramTree
 from likely.families.independent import IndependentColumns, Mask
 from likely.families.parameters import Parameter
@@ -163,7 +163,7 @@ class Histogram(Family):
         cells = TreeCells(statistics)
         if estimation == Estimation.MLE:
             absent = (statistics.rows == 0) & (cells.n_edges > 1)
-            require_maximum(absent, statistics.classes, names, "has no observed value in")
+            require_maximum(absent, statistics.classes, names, UNOBSERVED)
             total = statistics.slot_weight.sum(axis=2, keepdims=True)
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratios = np.log(statistics.slot_weight / total)

@@ -35,7 +35,7 @@ from likely.families.count_vectors import (
 from likely.families.estimation import Estimation
 from likely.families.independent import sum_table_values
 from likely.families.parameters import Parameter, parameters_of_columns, proportion_errors
-from likely.families.priors import Dirichlet, smoothing_of
+from likely.families.priors import Dirichlet, smoothing_of, smoothing_remedy
 from likely.numerics.special import log_gamma_ratio
 from likely.statistics.accumulator import RowAccumulator
 from likely.statistics.rounding import subtract_counts
@@ -140,7 +140,7 @@ class Multinomial(Family):
         if s == 0.0 and np.any(total == 0.0):
             raise NotEstimableError(
                 f"Class {listed(statistics.classes[total == 0.0])} has no counts, so its likelihood has no maximum. "
-                "Use estimation='bayes' or 'map', or drop the class."
+                f"{smoothing_remedy(self.smoothing, self.prior)}, or drop the class."
             )
         return (DirichletMultinomial if estimation == Estimation.BAYES else MultinomialConditionals)(counts + s, length)
 
@@ -149,7 +149,7 @@ class Multinomial(Family):
         if np.any(others <= 0.0):
             raise NotEstimableError(
                 "complement=True needs counts of every column in the other classes of each class. "
-                "Use estimation='map' or 'bayes', or drop the column."
+                f"{smoothing_remedy(self.smoothing, self.prior)}, or drop the column."
             )
         logs = np.log(others / others.sum(axis=1, keepdims=True))
         weights = logs / logs.sum(axis=1, keepdims=True) if self.normalize else -logs

@@ -27,7 +27,7 @@ from likely.families.exposure import ExposedPoisson, ExposureAccumulator, split_
 from likely.families.independent import Mask
 from likely.families.parameters import ColumnParameters, Parameter, rate_errors
 from likely.families.poisson_densities import PoissonConditionals, PoissonPredictive
-from likely.families.priors import GammaPrior, check_prior, gamma_evidence, with_pseudo_data
+from likely.families.priors import GammaPrior, check_prior, gamma_evidence, require_proper, with_pseudo_data
 from likely.families.supports import COUNTS
 from likely.numerics.special import log_factorial
 from likely.statistics.sums import Sums
@@ -150,9 +150,10 @@ class Poisson(ColumnFamily):
     ) -> PoissonConditionals | PoissonPredictive:
         """The distributions for an exposure of 1: (events + prior events) / (exposure + prior exposure)."""
         overall = self._overall_rate(statistics)
-        events, exposure = self._posterior(statistics, estimation)
-        if estimation == Estimation.MLE or np.any(exposure == 0.0):
+        if estimation == Estimation.MLE:
             self.require_observed(statistics, names)
+        require_proper(self.prior, self._exposure(statistics), informative, statistics, names)
+        events, exposure = self._posterior(statistics, estimation)
         if estimation == Estimation.BAYES:
             return PoissonPredictive(informative, overall, events, exposure)
         return PoissonConditionals(informative, overall, rate=events / exposure)
@@ -182,15 +183,15 @@ class Poisson(ColumnFamily):
             return super()._leave_one_out(statistics, fitted, estimation, names)
 
         def density(rows: AnyArray, codes: Codes, weights: Array) -> Array:
-            result = fitted.log_density(rows)
+            smooths, result = self._smooths(estimation), fitted.log_density(rows)
             counts, exposure = split_exposure(rows, self._exposure_is_total)
             x = np.where(np.isnan(exposure), np.nan, counts)
             exposures = np.broadcast_to(np.nan_to_num(exposure), x.shape)
             rest = statistics.leave_one_out(x, codes, weights, lambda v: (*self.collected(v), exposures), 0.0)
-            unexposed = (rest.totals[3] <= 0.0) & (estimation == Estimation.MLE)
+            unexposed = (rest.totals[3] <= 0.0) & (not smooths)
             lost = unexposed & ~np.isnan(x)
             rest = replace(rest, totals=np.where(unexposed, 1.0, rest.totals)) if unexposed.any() else rest
-            held_out = self.estimate(rest.filled() if estimation == Estimation.MLE else rest, estimation, names)
+            held_out = self.estimate(rest if smooths else rest.filled(), estimation, names)
             assert isinstance(held_out, ExposedPoisson)
             result[codes, np.arange(len(x))] = np.where(lost.any(axis=1), -np.inf, held_out.paired(rows))
             return result

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from likely.errors import InputError, NoEvidenceError, NotEstimableError, listed
-from likely.families.estimation import Estimation
+from likely.families.estimation import ANY_PRIOR, UNOBSERVED, Estimation, require_maximum
 from likely.numerics.special import log_gamma_ratio
 from likely.statistics.counts import Counts
 from likely.statistics.sums import Sums
 from likely.typing import AnyArray, Array, ConcentrationLike, SmoothingLike
+
+IMPROPER = "the posterior under GammaPrior(exposure=0) is improper"
 
 
 class Dirichlet(BaseEstimator):
@@ -318,13 +320,37 @@ def smoothing_of(smoothing: SmoothingLike, prior: object, estimation: Estimation
     return number
 
 
+def smoothing_remedy(smoothing: SmoothingLike, prior: object) -> str:
+    """The remedy where classes without values have no estimate, because there are no pseudo-counts."""
+    if prior is not None:
+        return "Set alpha > 1, use estimation='bayes'"
+    return ANY_PRIOR if smoothing is None else "Set smoothing > 0"
+
+
+def is_improper(prior: object) -> bool:
+    """Whether a prior is GammaPrior(exposure=0): classes without exposure of their own have no posterior."""
+    return isinstance(prior, GammaPrior) and prior.exposure == 0.0
+
+
+def require_proper(prior: object, exposure: Array, used: AnyArray, sums: Sums, names: Sequence[str]) -> None:
+    """Raise for an improper prior if a class has no exposure of its own, (classes, d), in a column that is used."""
+    if is_improper(prior):
+        unobserved = sums.unobserved()
+        for lacking, problem in ((unobserved, UNOBSERVED), (exposure <= 0.0, "has no exposure in")):
+            require_maximum(used & lacking, sums.classes, names, problem, IMPROPER, "Set exposure > 0 in the prior")
+
+
 def with_pseudo_data(
     data: tuple[Array, Array], prior: tuple[float, Array | float], estimation: Estimation
 ) -> tuple[Array, Array]:
-    """Events and exposure, or successes and failures, with those of the prior unless under maximum likelihood."""
+    """Events and exposure, or successes and failures, with those of the prior unless under maximum likelihood.
+
+    An exposure of 0 becomes 1: of ignored columns, as `require_proper` raises for others.
+    """
     if estimation == Estimation.MLE:
         return data
-    return data[0] + prior[0], data[1] + prior[1]
+    exposure = data[1] + prior[1]
+    return data[0] + prior[0], np.where(exposure > 0.0, exposure, 1.0)
 
 
 def with_pseudo_rows(prior: PseudoRows | None, sums: Sums, estimation: Estimation) -> tuple[Array, Array]:

@@ -251,7 +251,7 @@ def log_prior(
             total += float(np.where(alpha == 1.0, 0.0, (alpha - 1.0) * model.log_prior).sum())
     whole = with_reference(statistics, reference)
     for plan, part, block in zip(specification.plans, whole.blocks, model.blocks, strict=True):
-        if not plan.family._smooths(specification.estimation):
+        if specification.estimation == Estimation.MLE and not plan.family._smooths(Estimation.MLE):
             continue
         try:
             total += plan.family._log_prior(part, block.conditionals)

@@ -62,16 +62,32 @@ _names: dict[type, str] = {}
 def register(kind: type, name: str | None = None) -> type:
     """Allow objects of a class, such as a custom family, prior or statistics, in model files.
 
-    The class has scikit-learn's `get_params`, or is a dataclass. It must be registered under the same name, by default
-    that of the class, before a file with such objects is loaded.
+    A class that was defined again, as by a notebook cell that is run twice, replaces the former one.
+
+    Parameters
+    ----------
+    kind : type
+        The class: a subclass of `sklearn.base.BaseEstimator`, as families and priors are, or a dataclass. The classes
+        of its options, such as a prior of your own, are registered too.
+    name : str or None, default=None
+        The name that files refer to the class by. None is the name of the class. The class must be registered under the
+        same name before such a file is loaded.
+
+    Returns
+    -------
+    type
+        The class, so that `register` can decorate it.
     """
     name = name or kind.__name__
     if not (is_dataclass(kind) or issubclass(kind, BaseEstimator)):
-        raise InputError(f"{kind.__name__} has neither get_params nor dataclass fields, so it cannot be saved.")
-    known = _classes.setdefault(name, kind)
-    if known is not kind:
-        raise InputError(f"Another class is registered under the name {name!r}: {known.__module__}.")
-    _names[kind] = name
+        raise InputError(f"{kind.__name__} is neither a BaseEstimator nor a dataclass, so it cannot be saved.")
+    known = _classes.get(name, kind)
+    if (known.__module__, known.__qualname__) != (kind.__module__, kind.__qualname__):
+        raise InputError(
+            f"Another class is registered under the name {name!r}: {known.__module__}.{known.__qualname__}. "
+            f"Pass another name: register({kind.__name__}, name='mylab.{kind.__name__}')."
+        )
+    _classes[name], _names[kind] = kind, name
     return kind
 
 

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from likely.families.priors import GammaPrior
+from likely.errors import NotEstimableError
+from likely.families.priors import IMPROPER, GammaPrior
 from likely.families.text.term_models import CompactSums, LinearEvidence, TermModel, with_values
 from likely.numerics.special import log_factorial
 from likely.typing import Array, Codes
@@ -120,7 +121,10 @@ class PoissonTerms(TermModel):
     def estimate(self, compact: CompactSums) -> LinearEvidence:
         all_exposure = self._exposure(compact)
         counts, prior, terms = self._rates(compact, all_exposure)
-        rates = counts / (prior[:, None] + all_exposure)
+        exposure = prior[:, None] + all_exposure
+        if np.any(exposure <= 0.0):
+            raise NotEstimableError(f"A class has no terms, so {IMPROPER}. Set exposure > 0 in the prior.")
+        rates = counts / exposure
         table, total = np.log(rates), terms @ rates
         if self.exposed:
             table -= total
@@ -143,7 +147,7 @@ class PoissonTerms(TermModel):
             known = (terms[x.indices[part]] > 0.0) & (x.data[part] > 0.0)
             column, value = x.indices[part][known], x.data[part][known]
             length = float(value.sum()) if self.exposed else 1.0
-            exposure = prior + max(all_exposure[k] - weights[i] * length, 0.0)
+            exposure = prior + max(all_exposure[k] - weights[i] * length, SMALL)
             left = counts[column, k] - weights[i] * value
             total = terms @ (counts[:, k] / exposure) - (weights[i] * value / exposure[column]).sum()
             scores[i, k] = value @ np.log(np.maximum(left, SMALL) / exposure[column]) - length * total
