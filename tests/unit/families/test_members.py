@@ -28,7 +28,7 @@ TABLES = f"{SPECIAL} Categorical Multinomial"
 PLACES = [
     Place("CHANGELOG.md"),
     Place("src/likely/__init__.py", "Families of columns:"),
-    Place("docs/mixed-tables.md", "| family | columns |", "Text"),
+    Place("docs/mixed-tables.md", "| family | columns |"),
     Place("docs/serving.md", "| exported |"),
     Place("tests/laws/families.py", "MEMBERS", "Text"),
     Place("tests/unit/export/far.py", "MODELS", "Categorical Pairs Text"),
