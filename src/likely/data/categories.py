@@ -133,18 +133,17 @@ def _narrow(codes: AnyArray, size: int) -> AnyArray:
     return codes.astype(np.int8 if size < 2**7 else np.int16 if size < 2**15 else np.int32, copy=False)
 
 
-def integer_categories(array: AnyArray, columns: Sequence[int]) -> dict[int, Categories]:
-    """Codes of those columns of integers whose range is narrow: the integers themselves, minus the least."""
+def column_ranges(array: AnyArray) -> tuple[list[int], list[int]]:
+    """The least and the largest integer of each column, in one pass."""
     bounds = np.linspace(0, len(array), max(len(array) // COPIED, 1) + 1).astype(int)
     parts = [array[start:stop] for start, stop in itertools.pairwise(bounds.tolist())]
     ends = run(parts, lambda part: (part.min(axis=0), part.max(axis=0)))
-    lows, highs = np.min([low for low, _ in ends], axis=0), np.max([high for _, high in ends], axis=0)
-    found = {}
-    for j in columns:
-        low, high = int(lows[j]), int(highs[j])
-        if high - low < NARROW:
-            found[j] = Categories(array[:, j], tuple(range(low, high + 1)), low)
-    return found
+    return np.min([low for low, _ in ends], axis=0).tolist(), np.max([high for _, high in ends], axis=0).tolist()
+
+
+def integer_categories(column: AnyArray, low: int, high: int) -> Categories:
+    """Codes of integers from `low` to `high`: the integers themselves, minus the least."""
+    return Categories(column, tuple(range(low, high + 1)), low)
 
 
 def number_categories(values: AnyArray) -> Categories:

@@ -10,13 +10,14 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from likely.data.categories import Categories, integer_categories, number_categories
+from likely.data.categories import NARROW, Categories, column_ranges, integer_categories, number_categories
 from likely.errors import CellError, InputError, InputTypeError, UnseenCategoriesWarning, warn
 from likely.numerics.arrays import check_limits, has_missing, within_limits
 from likely.numerics.threads import run
@@ -226,11 +227,20 @@ class Table:
             return [self._categories[j] for j in columns]
         wanted = sorted({*columns} - self._categories.keys())
         if wanted and self._array is not None and self._array.dtype.kind in "iu":
-            self._categories |= integer_categories(self._array, wanted)
+            lows, highs = self._ranges
+            for j in wanted:
+                if highs[j] - lows[j] < NARROW:
+                    self._categories[j] = integer_categories(self._array[:, j], lows[j], highs[j])
             wanted = sorted({*columns} - self._categories.keys())
         if wanted:
             self._categories |= zip(wanted, run(wanted, self._find_categories), strict=True)
         return list(map(self._categories.__getitem__, columns))
+
+    @cached_property
+    def _ranges(self) -> tuple[list[int], list[int]]:
+        """The least and the largest number of each column of an array of integers."""
+        assert self._array is not None
+        return column_ranges(self._array)
 
     def _find_categories(self, j: int) -> Categories:
         if self._sparse is not None:
