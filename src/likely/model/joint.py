@@ -30,16 +30,16 @@ class RowScores:
     """The probabilities that a model gives the classes of labeled rows."""
 
     log_joint: Array  # log p(x, class) of a row's class, (rows,), where requested
-    probability: Array  # p(class | x) of a row's class, (rows,)
-    right: AnyArray  # whether a row's class is the most probable one, (rows,)
+    probability: Array  # p(class | x) of a row's class, (rows,), where requested
+    right: AnyArray  # whether a row's class is the most probable one, (rows,), where requested
     posterior: Array  # p(class | x), (rows, classes), where requested; else (0, classes)
 
     @classmethod
-    def empty(cls, rows: int, classes: int, posterior: bool = True) -> Self:
-        """Uninitialised scores of `rows` rows."""
-        return cls(
-            np.empty(rows), np.empty(rows), np.empty(rows, dtype=bool), np.empty((rows if posterior else 0, classes))
-        )
+    def empty(cls, rows: int, classes: int, posterior: bool = True, scored: bool = True) -> Self:
+        """Uninitialised scores of `rows` rows: posteriors, and what is `scored` (probability and right)."""
+        some = rows if scored else 0
+        posteriors = np.empty((rows if posterior else 0, classes))
+        return cls(np.empty(rows), np.empty(some), np.empty(some, dtype=bool), posteriors)
 
     def set_block(self, start: int, stop: int, scores: Array, codes: AnyArray) -> None:
         """Set probability, right and posterior of rows start to stop from scores (classes, n), which are overwritten.
@@ -47,9 +47,11 @@ class RowScores:
         Of several classes with equal probability the first is the most probable one.
         """
         posterior = self.posterior[start:stop] if len(self.posterior) else np.empty((stop - start, len(scores)))
-        self.right[start:stop] = scores.argmax(axis=0) == codes
+        if len(self.right):
+            self.right[start:stop] = scores.argmax(axis=0) == codes
         softmax_into(scores, posterior)
-        self.probability[start:stop] = posterior[np.arange(len(codes)), codes]
+        if len(self.probability):
+            self.probability[start:stop] = posterior[np.arange(len(codes)), codes]
 
 
 @dataclass(frozen=True, eq=False)

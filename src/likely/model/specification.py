@@ -177,11 +177,11 @@ class Specification:
     def leave_one_out_scores(
         self, model: JointModel, statistics: JointStatistics, batch: Batch, posterior: bool = False
     ) -> RowScores:
-        """Leave-one-out scores of training rows; `model` is the model of all of them.
+        """Leave-one-out scores of training rows, or their posteriors alone; `model` is the model of all of them.
 
         Impossible rows have the class prior.
         """
-        found = RowScores.empty(batch.table.rows, len(model.classes), posterior)
+        found = RowScores.empty(batch.table.rows, len(model.classes), posterior, scored=not posterior)
         codes, weights, log_priors = self.leave_one_out_labels(statistics.counts, batch)
         parts = zip(self.plans, self.completions(statistics), model.blocks, strict=True)
         with single_threaded_blas_for(len(self.names)):

@@ -116,8 +116,8 @@ class LeaveOneOut(ABC):
         """Leave-one-out log p(x | class), (K, n); not finite where a value is not."""
         with np.errstate(over="ignore", invalid="ignore"):
             density = self.initial_log_density(rows)
-            left = np.flatnonzero(~self.update_together(density, codes, weights))
-            return self._update(density, rows, codes, weights, left)
+            done = self.update_together(density, codes, weights)
+            return density if done.all() else self._update(density, rows, codes, weights, done)
 
     def update_together(self, density: Array, codes: Codes, w: Array) -> AnyArray:
         """Update the densities of all rows at once, in place; return for which rows that is accurate."""
@@ -128,11 +128,11 @@ class LeaveOneOut(ABC):
         """Rows that are evaluated together, so that temporary arrays stay in the cache."""
         return max(2**16 // max(self.fitted.dimension, 1), 256)
 
-    def _update(self, density: Array, rows: AnyArray, codes: Codes, weights: Array, left: Index) -> Array:
-        """Update the densities of some rows, class by class."""
-        local = self.local(rows) if len(left) else np.zeros((0, 0))
-        for c in np.unique(codes[left]).tolist():
-            mine = left[codes[left] == c]
+    def _update(self, density: Array, rows: AnyArray, codes: Codes, weights: Array, done: AnyArray) -> Array:
+        """Update the densities of the other rows than those that are done, class by class."""
+        local = self.local(rows)
+        for c in np.flatnonzero(np.bincount(codes[~done])).tolist():
+            mine = np.flatnonzero((codes == c) & ~done)
             members = np.flatnonzero(self.varying.group == self.varying.group[c])
             if self.pooling:
                 members = np.arange(len(density))
