@@ -11,10 +11,11 @@ import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 
-from likely import Bernoulli, Gaussian, GenerativeClassifier, Multinomial, NaiveBayes, Poisson
-from likely.errors import InputError, NoDensityError
+from likely import Bernoulli, Gamma, Gaussian, GenerativeClassifier, Multinomial, NaiveBayes, Poisson
+from likely.errors import InputError, NoDensityError, NoEvidenceError
 from likely.families.base import Columns, Conditionals, ExponentialConditionals
 from likely.families.estimation import Estimation
+from likely.families.independent import IndependentColumns
 from likely.families.point_mass import PointMassSums
 from likely.statistics.category_counts import CategoryCounts, PairCounts
 from likely.statistics.cell_counts import CellCounts
@@ -32,9 +33,11 @@ from tests.laws.families import (
     OfCategorical,
     OfGaussian,
     OfHistogram,
+    OfLogNormal,
     OfMultinomial,
     OfPairs,
     OfPointMass,
+    OfVonMises,
     Vectors,
     every,
     log_likelihood,
@@ -49,6 +52,8 @@ APART = [case for case in CASES if not case.member.whole]
 LABELS = [case for case in CASES if isinstance(case.member, OfCategorical)]
 NUMBERS = [case for case in CASES if not isinstance(case.member, OfCategorical)]
 every_case = every(CASES)
+WITHOUT_PRIOR_DENSITY = (Gamma,)
+WITHOUT_MEANS = (OfCategorical, OfPairs, OfGaussian, OfLogNormal, OfPointMass, OfVonMises)  # or with other ones
 MULTINOMIAL = OfMultinomial(Multinomial())
 
 
@@ -237,6 +242,21 @@ def test_pseudo_data_give_the_mode_of_the_posterior(case: Case) -> None:
     )
 
 
+@every([case for case in SMOOTHED if case.member.has_log_prior])
+def test_the_prior_in_the_objective_of_em_is_that_of_the_estimate(case: Case) -> None:
+    member, rows = case.member, case.member.table()
+    statistics, fitted = member.statistics(rows), case.fit(rows)
+    others = [member.moved(fitted, np.random.default_rng(seed), 0.3) for seed in range(5)]
+    try:
+        heights = [member.family._log_prior(statistics, each) for each in (fitted, *others)]
+    except NoEvidenceError:  # `Family._log_prior` says so, and EM leaves the prior out
+        assert type(member.family) in WITHOUT_PRIOR_DENSITY
+        return
+    expected = [member.log_prior(each, rows) for each in (fitted, *others)]
+    assert type(member.family) not in WITHOUT_PRIOR_DENSITY
+    assert_allclose(np.diff(heights), np.diff(expected), rtol=1e-9, atol=1e-9)
+
+
 # ------------------------------------------------------------------------------------------- 5. the natural form
 
 
@@ -403,6 +423,19 @@ def test_averages_over_samples_are_expectations(case: Case) -> None:
         values = np.array([bounded(x[:, j] / unit) for x in drawn]).transpose(1, 0, 2)
         error = values.std(axis=2) / np.sqrt(n) + 1e-9
         np.testing.assert_array_less(np.abs(values.mean(axis=2) - expected) / error, 5.0)
+
+
+@every([case for case in APART if not isinstance(case.member, WITHOUT_MEANS)])
+def test_means_are_expectations(case: Case) -> None:
+    member = case.member
+    for _, part in member.parts(case.fit(member.table())):
+        assert isinstance(part, IndependentColumns)
+        means = part.means()
+
+        def weighted(x: NDArray[Any], part: Conditionals = part) -> Floats:
+            return np.exp(part.log_density(x)) * x[:, 0]
+
+        assert_allclose(means[:, 0], member.measure.total(part, weighted), rtol=1e-6)
 
 
 @every([case for case in CASES if isinstance(case.member, OfMultinomial)])
