@@ -18,6 +18,7 @@ from likely.data.labels import WIDE, as_series, encode_labels
 from likely.data.table import Table, beyond_floats, kind_of, stored_as_text
 from likely.errors import CellError, InputError, InputTypeError, listed
 from likely.numerics.arrays import check_limits, is_missing
+from likely.numerics.threads import single_threaded_blas
 from likely.statistics.counts import sorted_labels
 from likely.typing import AnyArray, Array
 
@@ -397,7 +398,8 @@ def _target_column(table: Table, j: int, estimator: str, values: str) -> AnyArra
         other = f"{cell} is not a number. {estimator} predicts numbers; use GenerativeClassifier to predict classes."
         raise InputError(stored_as_text(cell, table.names[j], first[1], values) or other)
     try:
-        check_limits(column[:, None])
+        with single_threaded_blas():  # its idle threads would slow down the pass that follows
+            check_limits(column[:, None])
     except CellError as error:
         raise InputError(
             f"Column {table.names[j]!r} of y, row {start + error.row}: {error.value!r} {error.problem}. "

@@ -186,7 +186,7 @@ def spread(values: AnyArray, at: Index, size: int, axes: Iterable[int] = (0,)) -
     """Values along some axes at other places of longer ones, and 0 elsewhere."""
     for axis in axes:
         wide = np.zeros((*values.shape[:axis], size, *values.shape[axis + 1 :]), dtype=values.dtype)
-        np.moveaxis(wide, axis, 0)[at] = np.moveaxis(values, axis, 0)
+        wide[(slice(None),) * axis + (at,)] = values
         values = wide
     return values
 

@@ -166,16 +166,8 @@ class PatternMoments:
 
     def limited(self) -> PatternMoments:
         """The same statistics; an error where those of all patterns take more than `MOST_BYTES`."""
-        each = 8 * (self.complete.mean.size + self.complete.scatter.size) + PATTERN_BYTES
-        if len(self.parts) * each <= MOST_BYTES:
-            return self
-        raise MissingPatternsError(
-            f"Missing values occur in more than {MOST_BYTES // each:,} combinations of the {self.dimension} columns of "
-            f"a joint block, whose sums of squares and products take more than {MOST_BYTES // 2**20} MiB, so that the "
-            "statistics of the block cannot be updated or added. Use fit on all rows, which runs EM over the rows; "
-            "model the columns as independent (NaiveBayes, Gaussian('diagonal')); impute missing values first "
-            "(Imputer); or drop columns with many missing values."
-        )
+        check_patterns(len(self.parts), self.complete)
+        return self
 
     def __sub__(self, other: Moments | PatternMoments) -> PatternMoments | Moments:
         left, right = self._pair(other)
@@ -191,6 +183,19 @@ class PatternMoments:
 
     def __rsub__(self, other: Moments) -> PatternMoments | Moments:
         return _lifted(other) - self
+
+
+def check_patterns(number: int, like: Moments) -> None:
+    """Raise if the moments of this number of patterns, of the size of `like`, take more than `MOST_BYTES`."""
+    each = 8 * (like.mean.size + like.scatter.size) + PATTERN_BYTES
+    if number * each > MOST_BYTES:
+        raise MissingPatternsError(
+            f"Missing values occur in more than {MOST_BYTES // each:,} combinations of the {like.dimension} columns of "
+            f"a joint block, whose sums of squares and products take more than {MOST_BYTES // 2**20} MiB, so that the "
+            "statistics of the block cannot be updated or added. Use fit on all rows, which runs EM over the rows; "
+            "model the columns as independent (NaiveBayes, Gaussian('diagonal')); impute missing values first "
+            "(Imputer); or drop columns with many missing values."
+        )
 
 
 def _lifted(moments: Moments) -> PatternMoments:

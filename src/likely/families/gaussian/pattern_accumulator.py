@@ -11,7 +11,7 @@ from likely.families.gaussian.accumulator import MomentsAccumulator
 from likely.numerics.arrays import has_missing
 from likely.numerics.missingness import patterns
 from likely.statistics.moments import Moments
-from likely.statistics.pattern_moments import PatternMoments
+from likely.statistics.pattern_moments import PatternMoments, check_patterns
 from likely.typing import AnyArray, Array, Codes, Index
 
 PENDING_ROWS = 10_000  # that are grouped by their patterns together
@@ -62,14 +62,16 @@ class PatternAccumulator:
         rows, codes, weights = (np.concatenate(parts) for parts in zip(*self._pending, strict=True))
         self._pending, self._pending_rows = [], 0
         like, missing, parts = self.complete, [], []
-        for index, observed in patterns(rows):
+        none = Moments.empty(like.classes, like.dimension, like.sharing, full=True)
+        found = list(patterns(rows))
+        check_patterns(len(found), none)
+        for index, observed in found:
             part = MomentsAccumulator(like.classes, len(observed), like.sharing, full=True)
             part.add(rows[index][:, observed], codes[index], weights[index])
             missing.append(np.isnan(rows[index[0]]))
             parts.append(part.finish())
-        none = Moments.empty(like.classes, like.dimension, like.sharing, full=True)
         more = PatternMoments(none, np.array(missing), tuple(parts))
-        self._incomplete = more.limited() if self._incomplete is None else self._incomplete + more
+        self._incomplete = more if self._incomplete is None else self._incomplete + more
 
     def finish(self) -> Moments | PatternMoments:
         """The moments of all blocks so far: plain ones where all rows are complete."""
