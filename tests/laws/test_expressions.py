@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from likely import GenerativeClassifier, LogNormal, Multinomial, Poisson
+from likely import GenerativeClassifier, LogNormal, Multinomial, Poisson, QuadraticDiscriminant
 from likely.export.program import Program
 from likely.families.base import Conditionals
 from likely.numerics.expressions import IMPOSSIBLE, Cell, code, missing, number
@@ -66,6 +66,16 @@ def test_expressions_of_gaussians_equal_their_densities(case: Case) -> None:
     X[np.random.default_rng(0).random(X.shape) < 0.3] = np.nan
     X[2] = np.nan
     assert_same_odds(expressed(fitted, X), fitted.scores(X))
+
+
+@pytest.mark.parametrize("estimation", ["mle", "bayes"])
+def test_expressions_of_gaussians_keep_the_units_of_columns(estimation: str) -> None:
+    rows = penguins()
+    X = rows.X * np.array([1e-100, 1.0, 1e100, 1.0])
+    (block,) = QuadraticDiscriminant(estimation=estimation).fit(X, rows.y).model_.blocks
+    fitted: Any = block.conditionals
+    assert np.ptp(np.log(fitted.coordinates.unit)) > 100.0  # different units
+    assert_same_odds(expressed(fitted, X, complete=True), fitted.log_density(X))
 
 
 @pytest.mark.parametrize("estimation", ["mle", "map", "bayes"])

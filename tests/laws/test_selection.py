@@ -250,6 +250,7 @@ def test_the_likelihood_of_a_gaussian_follows_from_its_moments(case: Any) -> Non
         (NaiveBayes(LogNormal(), estimation="mle"), 2 + 9 + 9),
         (NaiveBayes(Gamma(), estimation="mle"), 2 + 9 + 9),
         (NaiveBayes(Gamma("shared"), estimation="mle"), 2 + 9 + 3),
+        (GenerativeClassifier(Gaussian(components=2), estimation="mle"), 2 + 3 * (1 + 2 * (3 + 6))),
     ],
     ids=str,
 )
