@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import difflib
+import logging
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from numbers import Integral, Real
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+
+MOST_NOTES = 20  # of an estimator
 
 
 class LikelyError(Exception):
@@ -131,6 +135,10 @@ class UnseenCategoriesWarning(LikelyWarning):
     """All categories of a column are of another type than those of the training rows, and so unseen."""
 
 
+class ColumnWarning(LikelyWarning):
+    """A column is read in another way than its values suggest: text among numbers, for example, is missing."""
+
+
 class DeadComponentWarning(LikelyWarning):
     """Some components of a mixture have almost no rows."""
 
@@ -145,6 +153,17 @@ class EarlyChoiceWarning(LikelyWarning):
 
 class DependentColumnsWarning(LikelyWarning):
     """Some columns are linear combinations of others within classes."""
+
+
+_noted: WeakKeyDictionary[object, set[str]] = WeakKeyDictionary()
+
+
+def note(estimator: object, text: str) -> None:
+    """Log how input was read where this needs no action, once for each estimator: by the logger `likely`."""
+    seen = _noted.setdefault(estimator, set())
+    if text not in seen and len(seen) < MOST_NOTES:
+        seen.add(text)
+        logging.getLogger("likely").warning(text)
 
 
 _silent: ContextVar[bool] = ContextVar("silent", default=False)

@@ -78,6 +78,7 @@ TargetsLike: TypeAlias = LabelsLike | IntoDataFrame
 WeightsLike: TypeAlias = npt.ArrayLike | IntoSeries
 ClassPriorLike: TypeAlias = str | Mapping[Any, float] | npt.ArrayLike | IntoSeries | DirichletLike
 FamiliesLike: TypeAlias = FamilyLike | Mapping[Any, FamilyLike | None]  # columns, by name or number, to families
+TypesLike: TypeAlias = Mapping[Any, str]  # columns to "number", "text", "category" or "date"
 LossLike: TypeAlias = Mapping[Any, Mapping[Any, float]] | npt.ArrayLike | IntoDataFrame
 FoldsLike: TypeAlias = int | SplitterLike | Iterable[tuple[npt.ArrayLike, npt.ArrayLike]] | npt.ArrayLike
 RandomStateLike: TypeAlias = int | np.random.RandomState

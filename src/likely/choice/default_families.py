@@ -19,10 +19,13 @@ from likely.choice.joint_block import DefaultColumn, joint_columns, wide_choice
 from likely.choice.text_options import with_texts
 from likely.data.batches import Batches
 from likely.errors import InputError, InputTypeError, listed
+from likely.data.table import Table
 from likely.families.base import Family
+from likely.families.categorical import Categorical
 from likely.families.gaussian.family import Gaussian
 from likely.families.log_normal import LogNormal
 from likely.families.text.family import Text
+from likely.families.von_mises import VonMises
 from likely.model.plans import (
     Plan,
     columns_set_aside,
@@ -84,6 +87,11 @@ def choose_families(declared: Declared, profiles: Sequence[ColumnProfile], rows:
         return tuple(plans)
     if columns and table.is_sparse:
         return (*plans, _sparse_plan(rows, columns, declared.others))
+    read = _plans_by_reading(table, columns, declared.others)
+    plans += read
+    others = {j for plan in read for j in plan.columns or ()}
+    profiles = [each for j, each in zip(columns, profiles, strict=True) if j not in others]
+    columns = [j for j in columns if j not in others]
     texts = [j for j, each in zip(columns, profiles, strict=True) if table.is_frame and each.is_text]
     named = {j: each for j, each in zip(columns, profiles, strict=True) if not (table.is_frame and each.is_identifier)}
     found: list[Plan] = []
@@ -99,6 +107,21 @@ def choose_families(declared: Declared, profiles: Sequence[ColumnProfile], rows:
             "as in families={column: Categorical()}."
         )
     return (*plans, *found)
+
+
+def _plans_by_reading(table: Table, columns: Sequence[int], others: Others) -> list[Plan]:
+    """The blocks of columns that `types` declares to be categories, and of periodic parts of dates."""
+    if table.reading is None:
+        return []
+    found: dict[str, tuple[Family, list[int]]] = {}
+    each = [(column, period) for column in table.reading.columns for period in column.periods]
+    for j in columns:
+        column, period = each[j]
+        if column.kind == "category" and column.declared:
+            found.setdefault("", (Categorical(), []))[1].append(j)
+        elif period is not None and others != "components":
+            found.setdefault(f"{period}", (VonMises(period=period), []))[1].append(j)
+    return [Plan(tuple(places), family) for family, places in found.values()]
 
 
 def _plans_by_family(profiles: dict[int, ColumnProfile], others: Others, rows: Batches) -> list[Plan]:

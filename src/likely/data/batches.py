@@ -16,6 +16,7 @@ import numpy as np
 
 from likely.data.frames import (
     check_targets_differ,
+    input_names,
     names_column,
     rows_and_target,
     split_target,
@@ -137,6 +138,7 @@ class Batches:
         self._allow_unlabeled, self._unlabeled, self._ignore_labels = allow_unlabeled, unlabeled, ignore_labels
         check_targets_differ(y, sample_weight, self._named)
         X = source_of(X)
+        self.inputs = input_names(X)  # the names of the columns of X, with targets; None where it has none
         if isinstance(X, PartSource):
             self._source, y, sample_weight = X.with_targets(y, sample_weight, self._plain)
             check_names(self._named(y) or y is None, sample_weight)
@@ -160,7 +162,7 @@ class Batches:
     def of(cls, given: Sequence[Batch]) -> Batches:
         """Batches that are in memory."""
         batches = cls.__new__(cls)
-        batches._given, batches._first = tuple(given), None
+        batches._given, batches._first, batches.inputs = tuple(given), None, None
         batches.has_unlabeled = any(batch.unlabeled is not None for batch in given)
         return batches
 
@@ -259,6 +261,17 @@ class Batches:
         """The same options without the source."""
         other = copy.copy(self)
         other._source, other._first, other._drawn = None, None, None
+        return other
+
+    @property
+    def known(self) -> Batch:
+        """Rows that are in memory, or can be had without a pass: all, those that were drawn, or the first."""
+        return self.first if self._drawn is None else self.in_memory.first
+
+    def read_by(self, read: Callable[[Any, int], Table]) -> Batches:
+        """The same rows of a source, read in another way."""
+        other = copy.copy(self)
+        other._read, other._first, other._names = read, None, None
         return other
 
     def without_unlabeled(self) -> Batches:

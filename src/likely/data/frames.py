@@ -40,6 +40,14 @@ def column_names(X: Any) -> list[Any]:
     return list(X.column_names if hasattr(X, "column_names") else X.columns)  # the first is Arrow's
 
 
+def input_names(X: Any) -> tuple[str, ...] | None:
+    """The names of the columns of a frame or a scan; None for arrays and other sources."""
+    if is_frame(X):
+        return tuple(map(str, column_names(X)))
+    columns = getattr(X, "columns", None)
+    return tuple(columns) if isinstance(columns, tuple) else None
+
+
 def whole_frame(X: Any) -> Any:
     """Record batches of Arrow, and rows as dictionaries, as tables of Arrow; anything else as it is."""
     if isinstance(X, np.ndarray) or scipy.sparse.issparse(X):
@@ -129,6 +137,7 @@ class FrameSchema:
     labels: tuple[Hashable, ...] | None = None  # names of columns as they are, where these are not text
     backend: str | None = None  # the library of the frame: "pandas", "polars", "pyarrow", ...
     kinds: tuple[ColumnKind | None, ...] | None = None  # types of the columns; None if they are not known
+    reading: Any = None  # how the columns are read: see `data/reading.py`; None if all are used as they are
 
     @classmethod
     def of(cls, X: Any) -> FrameSchema:
@@ -151,6 +160,7 @@ class FrameSchema:
             "labels": None if self.labels is None else list(self.labels),
             "frame": None if self.backend is None else nw.Implementation.from_string(self.backend).name,
             "kinds": None if self.kinds is None else tuple(kind and kind.to_file() for kind in self.kinds),
+            "reading": self.reading,
         }
 
     @classmethod
@@ -158,7 +168,8 @@ class FrameSchema:
         """The schema of a model file."""
         labels = None if columns["labels"] is None else tuple(columns["labels"])
         backend = None if columns["frame"] is None else str(nw.Implementation[columns["frame"]].value)
-        schema = cls(names, labels, backend, kinds_of_file(columns["kinds"], len(names or ())))
+        kinds, reading = kinds_of_file(columns["kinds"], len(names or ())), columns["reading"]
+        schema = cls(names, labels, backend, kinds, reading)
         check(schema)
         return schema
 

@@ -54,6 +54,7 @@ class Table:
         self.start = 0  # the number of the first row, where the table is a chunk of a source
         self.remedy = ENCODE  # for columns of text where numbers are needed
         self.target_shape: tuple[int, ...] = (0,)  # of the targets of a row, which are the last columns; () for one
+        self.reading: Any = None  # by which the columns were read from those of the input: see `data/reading.py`
         self._array, self._columns, self._sparse = array, columns, sparse
         self._base: Table | None
         self._index: Any
@@ -422,9 +423,13 @@ class Table:
             return self
         found = {name: (column, kind) for name, column, kind in zip(self.names, self._columns, self.kinds, strict=True)}
         columns, kinds = zip(*(found.get(name, (np.full(self.rows, np.nan), "number")) for name in names), strict=True)
-        turned = Table(list(names), columns=list(columns), kinds=list(kinds))
-        turned.start, turned.is_frame = self.start, self.is_frame
-        return turned
+        return self.like(names, list(columns), list(kinds))
+
+    def like(self, names: Sequence[str], columns: list[Any], kinds: list[str], reading: Any = None) -> Table:
+        """The same rows with other columns."""
+        other = Table(list(names), columns=columns, kinds=kinds)
+        other.start, other.is_frame, other.remedy, other.reading = self.start, self.is_frame, self.remedy, reading
+        return other
 
 
 class TableWithTargets(Table):
@@ -467,7 +472,7 @@ def join_targets(table: Table, targets: Table) -> Table:
     else:
         columns = [*((table._columns or []) if array is None else array.T), *values]
         both = Table(names, columns=columns, kinds=[*table.kinds, *targets.kinds])
-    both.start, both.target_shape = table.start, targets.target_shape
+    both.start, both.target_shape, both.reading = table.start, targets.target_shape, table.reading
     return both
 
 

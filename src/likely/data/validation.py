@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse
 
 from likely.data.categories import CategoryObjects, CategorySeries
+from likely.data.date_columns import has_dates, object_dates, series_dates
 from likely.data.dictionaries import is_text
 from likely.data.frames import as_narwhals, is_frame, not_rows, whole_frame
 from likely.data.labels import WIDE, as_series, encode_labels
@@ -174,13 +175,14 @@ def _read_objects(column: AnyArray, name: str, start: int) -> tuple[Any, str]:
     if any(issubclass(kind, str | bytes) for kind in kinds):
         _check_categories(cells, kinds, name, start)
         return CategoryObjects(column), "category"
+    dates = object_dates(cells) if any(issubclass(kind, date | time) for kind in kinds) else None
+    if dates is not None:
+        return dates, "category"
     numbers, yes_or_no = np.empty(len(column)), True
     for row, cell in enumerate(cells):
         try:
             numbers[row] = np.nan if cell is None or (not isinstance(cell, float) and is_missing(cell)) else cell
         except (TypeError, ValueError, ArithmeticError) as error:
-            if isinstance(cell, date | time):  # a datetime is a date
-                raise InputError(_dates(name, f"row {start + row}: {cell!r}", f"pd.to_datetime(X[{name!r}])")) from None
             shown = repr(cell) if len(repr(cell)) < 100 else f"{repr(cell)[:100]}..."
             text = f"Column {name!r}, row {start + row}: {shown} is not a number or text ({error})."
             kind = InputError if isinstance(cell, complex) else InputTypeError
@@ -274,6 +276,8 @@ def _read_column(column: Any, name: str, start: int) -> tuple[Any, str]:
             return values, kind_of(values)
     if is_text(kind):
         return CategorySeries(column), "category"
+    if has_dates(kind):
+        return series_dates(column), "category"
     if kind == nw.Object:
         values = np.asarray(column.to_numpy(), dtype=object)
         return _read_objects(values, name, start)
@@ -305,26 +309,9 @@ def _no_column(column: Any, name: str) -> str:
             f"Column {name!r} has durations (type {shown}). Convert it to numbers, such as seconds: in pandas "
             f"X[{name!r}].dt.total_seconds(), in Polars pl.col({name!r}).dt.total_seconds()."
         )
-    if kind.is_temporal():
-        return _dates(name, f"type {shown}, a datetime", "" if column.implementation.is_pyarrow() else f"X[{name!r}]")
     return (
         f"Column {name!r} has the type {shown}, which is neither numeric nor categorical. Drop it, or convert it to "
         "numbers or text."
-    )
-
-
-def _dates(name: str, what: str, values: str) -> str:
-    """The message about a column of dates or times; `values` is the column in pandas, "" in Arrow tables and scans."""
-    quoted = name.replace('"', '""')
-    remedy = (
-        f"in pandas {values}.dt.month, in Polars pl.col({name!r}).dt.month()."
-        if values
-        else f'in a scan select month("{quoted}") with scan(sql=...), or read CSV files and JSON lines with types='
-        f"{{{name!r}: 'text'}}; in Arrow pyarrow.compute.month(X[{name!r}])."
-    )
-    return (
-        f"Column {name!r} has dates or times ({what}). Convert it to numbers (days since a date, the month, the hour) "
-        f"or text: {remedy}"
     )
 
 

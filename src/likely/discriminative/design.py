@@ -311,13 +311,10 @@ class DesignProfile:
         return replace(design.with_columns(kept), coordinates=Coordinates.plain(len(kept)))
 
     @classmethod
-    def of(
-        cls, phi: Any, y: Any, sample_weight: Any, read: Callable[[Any, int], Table], estimator: str
-    ) -> DesignProfile:
-        """Make a first pass over the rows."""
+    def of(cls, phi: Any, y: Any, rows_with: Callable[[Any], Batches]) -> DesignProfile:
+        """Make a first pass over the rows, which are made by a function of their labels."""
         soft = None if is_source(phi) else class_proportions(y)
-        labels = y if soft is None else np.zeros(len(soft[1]), dtype=np.int64)
-        batches = Batches(phi, labels, sample_weight, read, estimator)
+        batches = rows_with(y if soft is None else np.zeros(len(soft[1]), dtype=np.int64))
         first = batches.first
         names = list(first.table.names)
         wide = first.table.is_sparse or first.table.width > MAX_FACTORED

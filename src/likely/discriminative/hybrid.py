@@ -49,7 +49,16 @@ from likely.numerics.progress import progress
 from likely.numerics.shapes import Shape
 from likely.numerics.threads import single_threaded_blas_for
 from likely.numerics.ties import first_best
-from likely.typing import Array, ClassPriorLike, FamiliesLike, LabelsLike, RandomStateLike, TableLike, WeightsLike
+from likely.typing import (
+    Array,
+    ClassPriorLike,
+    FamiliesLike,
+    LabelsLike,
+    RandomStateLike,
+    TableLike,
+    WeightsLike,
+    TypesLike,
+)
 
 BLENDS = (0.0, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)
 FOLD_TOL = 1e-4  # of the objective per row in cross-validation, at least
@@ -91,6 +100,10 @@ class HybridClassifier(LinearClassifier):
         The iteration stops when the objective changes by less than `tol` per row.
     random_state : int or RandomState, default=0
         Seed of the cross-validation folds.
+    types : mapping of column to {'number', 'text', 'category', 'date'}, default=None
+        How columns are read, where their values should not decide: as numbers, text as it stands, categories, or dates.
+    normalize : bool, default=False
+        Whether categories that differ in blanks at their ends or in case only are the same.
 
     Attributes
     ----------
@@ -166,6 +179,8 @@ class HybridClassifier(LinearClassifier):
         max_iter: int = 200,
         tol: float = 1e-6,
         random_state: RandomStateLike | None = 0,
+        types: TypesLike | None = None,
+        normalize: bool = False,
     ) -> None:
         self.families = families
         self.blend = blend
@@ -178,6 +193,8 @@ class HybridClassifier(LinearClassifier):
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.types = types
+        self.normalize = normalize
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -217,8 +234,9 @@ class HybridClassifier(LinearClassifier):
         X = in_memory(X, y, sample_weight)
         generative = self._generative()
         generative._check_options()
-        batches = Batches(
-            X, y, sample_weight, generative._table, type(self).__name__, allow_unlabeled=True, unlabeled=self.unlabeled
+        name, unlabeled = type(self).__name__, self.unlabeled
+        batches = generative._training_rows(
+            lambda read: Batches(X, y, sample_weight, read, name, allow_unlabeled=True, unlabeled=unlabeled)
         )
         batch = _in_canonical_order(batches.first)
         if len(batch.counts.classes) < 2:
@@ -227,7 +245,7 @@ class HybridClassifier(LinearClassifier):
             objective = TiedObjective.of(batch, generative, self.penalty)
             chosen = self._choose_blend(batch, objective) if self.blend == "auto" else (float(self.blend), (), "")
             found = objective.at(chosen[0])
-        remember_columns(self, batch.X, batch.targets)
+        remember_columns(self, batch.X, batch.targets, batch.table.reading)
         self.blend_, self.blend_path_, self.blend_note_ = chosen
         self.classes_, self._features = batch.counts.classes, objective.features
         self.odds_ = objective.log_odds(found.B)
@@ -311,7 +329,8 @@ class HybridClassifier(LinearClassifier):
         return self._features.names
 
     def _read(self, X: Any, start: int = 0) -> Table:
-        table = read_rows(self, X, start, unused=self.generative_.specification_.set_aside)
+        set_aside = self.generative_._inputs_set_aside
+        table = read_rows(self, X, start, set_aside, set_aside)
         table.remedy = FITTED_COMPLETE
         return self._features.table(table, self.odds_.origin)
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from likely.data.reading import Reading
 from likely.data.row_blocks import evaluate
 from likely.data.sources import Tables
 from likely.data.table import Table
@@ -36,8 +37,12 @@ class LinearClassifier(Posterior, rows=ROWS):
     n_features_in_: Annotated[int, Shape(">=0")]
     feature_names_in_: Annotated[npt.NDArray[np.object_], Shape("features", "distinct")]
     _target_names: Annotated[tuple[Any, ...], Shape("_")]
+    _reading: Annotated[Reading | None, Shape()] = None
 
-    _saved: tuple[str, ...] = ("classes_", "odds_", "n_iter_", "converged_", "n_features_in_", "_target_names")
+    _saved: tuple[str, ...] = (
+        *("classes_", "odds_", "n_iter_", "converged_"),
+        *("n_features_in_", "_target_names", "_reading"),
+    )
 
     def _sizes(self) -> dict[str, Any]:
         return {"features": self.n_features_in_}
@@ -152,7 +157,8 @@ class LinearClassifier(Posterior, rows=ROWS):
             constant common to all classes.
         """
         check_is_fitted(self)
-        return concatenated(Tables(X, self._read).compute(self._explained), frame_library(X))
+        explanation = concatenated(Tables(X, self._read).compute(self._explained), frame_library(X))
+        return explanation if self._reading is None else explanation.merged(self._reading.input_names)
 
     def _explained(self, table: Table) -> Explanation:
         rows = table.numbers(None, sparse=True)(0, table.rows)

@@ -6,7 +6,9 @@ It models p(class | x) only, by coefficients that maximise its penalised likelih
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import astuple
+from functools import partial
 from numbers import Real
 from typing import Annotated, Any, Self
 
@@ -15,6 +17,8 @@ import scipy.special
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from likely.choice.column_reading import choose_reading, read_alike
+from likely.data.batches import Batches
 from likely.data.columns import in_order, read_rows, remember_columns
 from likely.data.frames import target_names, whole_frame
 from likely.data.sources import is_source, targets_apart
@@ -41,7 +45,7 @@ from likely.export.scorer import Input, Scorer, scorer_of
 from likely.model.persistence import register
 from likely.numerics.expressions import finite, missing, number
 from likely.numerics.shapes import Shape
-from likely.typing import AnyArray, Array, TableLike, TargetsLike, TransformerLike, WeightsLike
+from likely.typing import AnyArray, Array, TableLike, TargetsLike, TransformerLike, WeightsLike, TypesLike
 
 LARGEST_PENALTY = 1e300  # of a coefficient in local units
 LEAST_PENALTY = 1e-13  # relative to the sum of squares of a column: smaller ones are lost in rounding errors
@@ -86,6 +90,10 @@ class SoftmaxRegression(LinearClassifier):
         The optimization stops when a step is predicted to decrease the objective by less than `tol` per row.
     max_iter : int, default=1000
         Maximum number of iterations.
+    types : mapping of column to {'number', 'text', 'category', 'date'}, default=None
+        How columns are read, where their values should not decide: as numbers, text as it stands, categories, or dates.
+    normalize : bool, default=False
+        Whether categories that differ in blanks at their ends or in case only are the same.
 
     Attributes
     ----------
@@ -145,6 +153,8 @@ class SoftmaxRegression(LinearClassifier):
         inference: bool | None = None,
         tol: float = 1e-12,
         max_iter: int = 1000,
+        types: TypesLike | None = None,
+        normalize: bool = False,
     ) -> None:
         self.penalty = penalty
         self.basis = basis
@@ -154,6 +164,8 @@ class SoftmaxRegression(LinearClassifier):
         self.inference = inference
         self.tol = tol
         self.max_iter = max_iter
+        self.types = types
+        self.normalize = normalize
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -203,10 +215,7 @@ class SoftmaxRegression(LinearClassifier):
         if not is_source(X):
             X, y, sample_weight = targets_apart(X, y, sample_weight)
         phi, basis = self._features(X, y)
-        remedy = ENCODE_SOURCE if is_source(X) else ENCODE_FRAME
-        profile = DesignProfile.of(
-            phi, y, sample_weight, lambda rows, start: _table(rows, basis, start, remedy), type(self).__name__
-        )
+        profile = DesignProfile.of(phi, y, lambda labels: self._training_rows(phi, labels, sample_weight, basis))
         precision = class_precision(profile.classes, self.reference)
         design, sums = profile.design(bool(self.fit_intercept), only_independent=not self.penalty)
         if not design.size:
@@ -214,13 +223,25 @@ class SoftmaxRegression(LinearClassifier):
         problem = Problem(design, sums, precision, self._local_penalty(design))
         found = minimise(problem, profile.total, self.tol, self.max_iter)
         covariance = self._covariance(problem, found, profile)
-        self._frame = remember_columns(self, profile.first if is_source(X) else X, targets)
+        reading = profile.source.batches.first.table.reading
+        self._frame = remember_columns(self, profile.first if is_source(X) else X, targets, reading)
         self.classes_, self.basis_ = profile.classes, basis
         self.odds_ = log_odds_of(design, len(profile.names), found.B, covariance)
         self.fit_ = _goodness_of_fit(problem, found, profile, covariance)
         self.n_iter_, self.converged_ = found.steps, found.converged
         self._warn(found, design, profile.names)
         return self
+
+    def _training_rows(self, phi: Any, labels: Any, sample_weight: Any, basis: Any) -> Batches:
+        """Features, labels and weights; without a basis the rows determine how their columns are read."""
+        check = partial(_complete, remedy=ENCODE_SOURCE if is_source(phi) else ENCODE_FRAME)
+
+        def batches(read: Callable[[Any, int], Table]) -> Batches:
+            return Batches(phi, labels, sample_weight, read, type(self).__name__)
+
+        if basis is not None:
+            return batches(lambda rows, start: check(_table(rows, basis, start)))
+        return read_alike(batches, read_table, partial(choose_reading, types=self.types), check)
 
     def _features(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Features, and the fitted transformer that computed them, if any."""
@@ -295,7 +316,8 @@ class SoftmaxRegression(LinearClassifier):
     def _read(self, X: Any, start: int = 0) -> Table:
         if self.basis_ is None:
             return _complete(read_rows(self, X, start), FITTED_COMPLETE)
-        return _table(self.basis_.transform(in_order(self, whole_frame(X))), self.basis_, start, FITTED_COMPLETE)
+        features = _table(self.basis_.transform(in_order(self, whole_frame(X))), self.basis_, start)
+        return _complete(features, FITTED_COMPLETE)
 
     def _log_odds(self, rows: Any) -> Array:
         return self.odds_.predictive(rows) if self.estimation == "bayes" else self.odds_.scores(rows)
@@ -375,8 +397,8 @@ class SoftmaxRegression(LinearClassifier):
     def _coefficient_names(self) -> list[str]:
         if self.basis_ is not None and hasattr(self.basis_, "get_feature_names_out"):
             return [str(name) for name in self.basis_.get_feature_names_out()]
-        if self.basis_ is None and hasattr(self, "feature_names_in_"):
-            return [str(name) for name in self.feature_names_in_]
+        if self.basis_ is None and self._reading is not None:
+            return [name for column in self._reading.columns for name in column.names]
         return [f"x{j}" for j in range(self.odds_.linear.shape[1])]
 
     def _content(self) -> dict[str, Any]:
@@ -392,7 +414,8 @@ class SoftmaxRegression(LinearClassifier):
         return super()._restore(content)
 
     def _sizes(self) -> dict[str, Any]:
-        return {"d": self.n_features_in_, "features": self.n_features_in_}
+        width = self.n_features_in_ if self._reading is None else len(self._reading.inputs)
+        return {"d": width, "features": self.n_features_in_}
 
 
 def class_precision(classes: AnyArray, reference: Any) -> Array:
@@ -407,13 +430,13 @@ def class_precision(classes: AnyArray, reference: Any) -> Array:
     return np.asarray(np.linalg.inv(differences @ differences.T))
 
 
-def _table(rows: Any, basis: Any, start: int, remedy: str) -> Table:
-    """Features as a table, named by the transformer; `remedy` is for columns of text."""
+def _table(rows: Any, basis: Any, start: int) -> Table:
+    """Features as a table, named by the transformer."""
     table = read_table(rows, start)
     if hasattr(basis, "get_feature_names_out"):
         names = [str(name) for name in basis.get_feature_names_out()]
         table.names = names if len(names) == table.width else table.names
-    return _complete(table, remedy)
+    return table
 
 
 def _complete(table: Table, remedy: str) -> Table:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib.metadata import version
@@ -20,14 +20,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from likely.choice.agreement import agreed
 from likely.choice.default_families import Declared
+from likely.choice.column_record import ColumnDecision, ColumnRecord
+from likely.choice.column_reading import choose_reading, read_alike
 from likely.choice.fitting import FitOptions, fit_by_sums, fit_model, fit_rows, specify
 from likely.data.batches import Batch, Batches
 from likely.data.columns import read_rows, remember_columns, remember_schema
 from likely.data.frames import FrameSchema
+from likely.data.reading import Reading, TrainingReader
 from likely.data.labels import encode_labels, label_values
 from likely.data.table import DECLARE, ENCODE, FITTED, Table
 from likely.data.validation import read_table
 from likely.errors import InputError, InputTypeError, LikelyError, NoEvidenceError, check_number
+from likely.estimators.column_table import column_table, family_decisions
 from likely.estimators.model_options import check_alike
 from likely.estimators.posterior import Posterior
 from likely.families.estimation import Estimation
@@ -40,6 +44,7 @@ from likely.model.joint import JointModel
 from likely.model.plans import columns_set_aside
 from likely.model.rendering import to_frame
 from likely.model.specification import Specification
+from likely.numerics.shapes import check
 from likely.numerics.threads import one_at_a_time
 from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array, LabelsLike, TableLike, TargetsLike, WeightsLike
@@ -58,6 +63,8 @@ class Learner(BaseEstimator):
     _frame: FrameSchema
     _target_names: tuple[Any, ...] = ()  # columns that y was given by, which predictions ignore
     _column_names: tuple[str, ...] | None
+    _reading: Reading | None = None
+    _record: ColumnRecord | None = None
     _fit: Fit
     _estimates: tuple[JointModel, Array] | None
 
@@ -127,20 +134,35 @@ class Learner(BaseEstimator):
         0.987
         """
         self._check_options()
-        batches = self._batches(X, y, sample_weight, self._table, allow_unlabeled=True)
+        return self._fit_batches(self._batches(X, y, sample_weight, self._table, allow_unlabeled=True))
+
+    def _fit_batches(self, batches: Batches) -> Self:
+        """Fit to training rows that are read."""
         first = batches.first
         fit = fit_model(batches, self._declared(first.table.names), self._fit_options())
         estimates = fit.estimate()
         self._check_model(estimates[0])
-        return self._set_fit(first, fit, estimates)
+        return self._set_fit(first, fit, estimates, self._recorded(batches, fit.specification))
 
     def _batches(
         self, X: Any, y: Any, sample_weight: Any, read: Callable[[Any, int], Table], allow_unlabeled: bool = False
     ) -> Batches:
-        """Training rows as batches."""
-        return Batches(
-            X, y, sample_weight, read, type(self).__name__, allow_unlabeled=allow_unlabeled, unlabeled=self.unlabeled
-        )
+        """Rows as batches; those that `_table` reads are training rows, which determine how columns are read."""
+
+        def batches(reader: Callable[[Any, int], Table]) -> Batches:
+            name, unlabeled = type(self).__name__, self.unlabeled
+            return Batches(X, y, sample_weight, reader, name, allow_unlabeled=allow_unlabeled, unlabeled=unlabeled)
+
+        return self._training_rows(batches) if read == self._table else batches(read)
+
+    def _training_rows(self, batches: Callable[[Callable[[Any, int], Table]], Batches]) -> Batches:
+        """Training rows, made by a function of their reader, which determine how columns are read."""
+        return read_alike(batches, self._raw, self._choose_reading, self._checked_training)
+
+    def _choose_reading(self, table: Table) -> Reading:
+        """How the columns of training rows are read."""
+        families = getattr(self, "families", None)
+        return choose_reading(table, getattr(self, "types", None), families, getattr(self, "normalize", False))
 
     def _specify(self, batches: Batches, expected: tuple[Any, ...] = (), in_batches: bool = False) -> Specification:
         """The specification of these rows; `expected` are classes that later rows, `in_batches`, may have."""
@@ -158,9 +180,49 @@ class Learner(BaseEstimator):
         weight = None if isinstance(self.unlabeled_weight, str) else float(self.unlabeled_weight)
         return EMOptions(int(self.max_iter), float(self.tol), weight)
 
-    def _set_fit(self, first: Batch, fit: Fit, estimates: tuple[JointModel, Array] | None = None) -> Self:
+    def _recorded(self, batches: Batches, specification: Specification) -> ColumnRecord:
+        """What was found about the columns of training rows, or of those of a source that were drawn."""
+        return ColumnRecord.of(batches.known, batches.inputs, specification.set_aside)
+
+    def _columns_of(self, batches: Batches) -> Any:
+        """The table of columns of a fit of these rows."""
+        specification = self._specify(batches)
+        first, record = batches.first, self._recorded(batches, specification)
+        families = getattr(self, "families", None)
+        decisions = family_decisions(specification, specification.families, families, hasattr(self, "families"))
+        return column_table(record, first.table.reading, decisions, FrameSchema.of(first.X).backend)
+
+    @property
+    def columns_(self) -> Any:
+        """What each column of X became: a frame with its type, missing and distinct values, and the decision.
+
+        `decision` begins with the name of the family, 'expanded to', 'set aside' or 'target'; `reason` says why, and
+        `change` is the option that decides otherwise. Counts are those of the rows of the fit.
+        """
+        return column_table(self._fitted_record, self._reading, self._column_decisions(), self._frame.backend)
+
+    @property
+    def _fitted_record(self) -> ColumnRecord:
+        self._fitted()
+        if self._record is None:
+            raise AttributeError("A model that was fitted from statistics has no columns_: it has seen no rows.")
+        return self._record
+
+    def _column_decisions(self) -> dict[str, ColumnDecision]:
+        """What the columns that are modelled became."""
+        fit, families = self._fitted(), getattr(self, "families", None)
+        return family_decisions(fit.specification, fit.families, families, hasattr(self, "families"))
+
+    def _set_fit(
+        self,
+        first: Batch,
+        fit: Fit,
+        estimates: tuple[JointModel, Array] | None = None,
+        record: ColumnRecord | None = None,
+    ) -> Self:
         """Become fitted; the columns are those of `first`, a batch of the rows."""
-        self._frame = remember_columns(self, first.X, first.targets)
+        self._record = ColumnRecord.of(first, None, fit.specification.set_aside) if record is None else record
+        self._frame = remember_columns(self, first.X, first.targets, first.table.reading)
         self._target_shape = first.table.target_shape
         self.__dict__.pop("prior_shift_", None)  # of an earlier fit
         return self._become(fit, estimates)
@@ -275,7 +337,7 @@ class Learner(BaseEstimator):
         specification, first = self._specify(batches, expected, in_batches=True), batches.first
         fit = fit_by_sums(specification, batches)
         check_expected(fit.statistics, specification.expected)
-        return self._set_fit(first, fit)
+        return self._set_fit(first, fit, record=self._recorded(batches, specification))
 
     @one_at_a_time
     def forget(self, X: TableLike, y: TargetsLike, sample_weight: WeightsLike | None = None) -> Self:
@@ -539,15 +601,22 @@ class Learner(BaseEstimator):
     # -- reading rows
 
     def _feature_names(self) -> tuple[str, ...]:
-        """The names of the columns of X: where these are not all columns, targets follow."""
+        """The names of the columns of X as they are modelled: where these are not all columns, targets follow."""
         names = self.specification_.names
         return names[: len(names) - math.prod(self._target_shape)]
 
+    def _raw(self, X: Any, start: int = 0) -> Table:
+        """Training rows as a table of the input, numbered from `start`."""
+        families = getattr(self, "families", None)
+        return read_table(X, start, None if families is None else partial(columns_set_aside, families))
+
+    def _checked_training(self, table: Table) -> Table:
+        """Training rows, as they are modelled."""
+        return self._checked(table, DECLARE if hasattr(self, "families") else ENCODE)
+
     def _table(self, X: Any, start: int = 0) -> Table:
-        """Training rows as a table, numbered from `start`."""
-        if not hasattr(self, "families"):
-            return self._checked(read_table(X, start), ENCODE)
-        return self._checked(read_table(X, start, partial(columns_set_aside, self.families)), DECLARE)
+        """Training rows as they are modelled."""
+        return TrainingReader(self._raw, self._choose_reading, self._checked_training)(X, start)
 
     def _checked(self, table: Table, remedy: str) -> Table:
         """A table with the remedy for columns of text where numbers are needed."""
@@ -556,9 +625,16 @@ class Learner(BaseEstimator):
 
     def _read(self, X: Any, start: int = 0) -> Table:
         """Rows with the columns of the fit, which are found by name in a frame; columns set aside may be absent."""
-        set_aside = self.specification_.set_aside
+        set_aside = self._inputs_set_aside
         unused = set_aside if hasattr(self, "families") else ()  # a regression reads its column of classes
         return self._checked(read_rows(self, X, start, set_aside, unused), FITTED)
+
+    @property
+    def _inputs_set_aside(self) -> Collection[str]:
+        """The columns of the input that the model does not use."""
+        specification, reading = self.specification_, self._reading
+        aside = specification.set_aside
+        return aside if reading is None else reading.unused(set(specification.names).difference(aside))
 
     # -- files
 
@@ -574,8 +650,11 @@ class Learner(BaseEstimator):
             "columns": {
                 "named": hasattr(self, "feature_names_in_"),
                 **frame.to_file(),
+                "names": frame.names,
+                "width": self.n_features_in_,
                 "targets": self._target_shape,
                 "target_names": self._target_names,
+                "record": self._record,
             },
         }
 
@@ -586,10 +665,9 @@ class Learner(BaseEstimator):
         _check_columns(columns, fit.specification.names)
         self._target_shape = tuple(columns["targets"])
         self._become(fit)
-        names = self._feature_names()
-        named = columns["named"] or columns["labels"] is not None
-        self._frame = FrameSchema.from_file(columns, names if named else None)
-        remember_schema(self, self._frame, len(names), tuple(columns.get("target_names", ())))
+        self._frame = FrameSchema.from_file(columns, columns["names"])
+        remember_schema(self, self._frame, columns["width"], tuple(columns.get("target_names", ())))
+        self._record = columns["record"]
         with suppress(LikelyError):  # raised again by whatever needs the model
             self._estimated()
         return self
@@ -603,15 +681,21 @@ def _expected(classes: Any, estimator: str) -> tuple[Any, ...]:
     return tuple(encode_labels(labels, len(labels), estimator).classes.tolist())
 
 
-def _check_columns(columns: Any, names: tuple[str, ...]) -> None:
-    """Raise where no frame has these columns."""
-    labels, targets = columns["labels"], columns["targets"]
+def _check_columns(columns: Any, modelled: tuple[str, ...]) -> None:
+    """Raise where no frame has these columns, or they are not those that are modelled, which targets may follow."""
+    labels, targets, names, width = (columns[key] for key in ("labels", "targets", "names", "width"))
     counts = isinstance(targets, tuple) and all(type(size) is int and size >= 0 for size in targets)
-    if not (isinstance(columns["named"], bool) and counts and math.prod(targets) <= len(names)):
+    if not (isinstance(columns["named"], bool) and counts and type(width) is int):
         raise TypeError("columns are of no frame")
-    features = len(names) - math.prod(targets)
-    if labels is not None and not (isinstance(labels, list) and len(labels) == features):
-        raise TypeError("columns have other names")
+    for known in (labels, names):
+        if known is not None and not (isinstance(known, list | tuple) and len(known) == width):
+            raise TypeError("columns have other names")
+    reading, features = columns["reading"], len(modelled) - math.prod(targets)
+    if reading is not None:
+        check(reading)
+    inputs = width if reading is None else len(reading.inputs)
+    if inputs != features or (reading is not None and len(reading.columns) != width):
+        raise TypeError("columns are not those of the model")
 
 
 def load(path: persistence.FilePath) -> Any:

@@ -10,7 +10,7 @@ from likely.estimators import family_mapping
 from likely.estimators.generative import JointDensity
 from likely.estimators.posterior import Posterior
 from likely.model.persistence import register
-from likely.typing import TableLike, TargetsLike, WeightsLike
+from likely.typing import TableLike, TargetsLike, WeightsLike, TypesLike
 
 
 @register
@@ -55,6 +55,10 @@ class GenerativeClassifier(JointDensity, Posterior):
         Weight of unlabeled rows. 0 ignores them. 'auto' chooses among 0, 0.01, 0.03, 0.1, 0.3 and 1 by the
         cross-validated log-loss of labeled rows: the smallest weight within one standard error of the best, which for
         tables with text has to be better than 0 by two standard errors.
+    types : mapping of column to {'number', 'text', 'category', 'date'}, default=None
+        How columns are read, where their values should not decide: as numbers, text as it stands, categories, or dates.
+    normalize : bool, default=False
+        Whether categories that differ in blanks at their ends or in case only are the same.
 
     Attributes
     ----------
@@ -196,6 +200,10 @@ class NaiveBayes(JointDensity, Posterior):
         Weight of unlabeled rows. 0 ignores them. 'auto' chooses among 0, 0.01, 0.03, 0.1, 0.3 and 1 by the
         cross-validated log-loss of labeled rows: the smallest weight within one standard error of the best, which for
         tables with text has to be better than 0 by two standard errors.
+    types : mapping of column to {'number', 'text', 'category', 'date'}, default=None
+        How columns are read, where their values should not decide: as numbers, text as it stands, categories, or dates.
+    normalize : bool, default=False
+        Whether categories that differ in blanks at their ends or in case only are the same.
 
     Attributes
     ----------

@@ -24,7 +24,7 @@ from likely.model.joint import JointModel
 from likely.model.persistence import register
 from likely.numerics.arrays import has_missing
 from likely.numerics.ties import ROUNDING
-from likely.typing import Array, ClassPriorLike, LabelsLike, TableLike, WeightsLike
+from likely.typing import Array, ClassPriorLike, LabelsLike, TableLike, WeightsLike, TypesLike
 
 
 @register
@@ -58,6 +58,10 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Join
         Maximum number of EM iterations, where values are missing and the covariance is full.
     tol : float, default=1e-6
         EM stops when no mean and no covariance changes by more than `tol` / 1000 standard deviations.
+    types : mapping of column to {'number', 'text', 'category', 'date'}, default=None
+        How columns are read, where their values should not decide: as numbers, text as it stands, categories, or dates.
+    normalize : bool, default=False
+        Whether categories that differ in blanks at their ends or in case only are the same.
 
     Attributes
     ----------
@@ -129,6 +133,8 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Join
         n_components: int | None = None,
         max_iter: int = 200,
         tol: float = 1e-6,
+        types: TypesLike | None = None,
+        normalize: bool = False,
     ) -> None:
         self.covariance = covariance
         self.shrinkage = shrinkage
@@ -139,6 +145,8 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Join
         self.n_components = n_components
         self.max_iter = max_iter
         self.tol = tol
+        self.types = types
+        self.normalize = normalize
 
     def _family(self) -> Gaussian:
         return Gaussian(self.covariance, True, self.shrinkage, self.unbiased, self.prior)
@@ -280,6 +288,10 @@ class QuadraticDiscriminant(JointDensity, Posterior):
         Maximum number of EM iterations, where values are missing and the covariance is full.
     tol : float, default=1e-6
         EM stops when no mean and no covariance changes by more than `tol` / 1000 standard deviations.
+    types : mapping of column to {'number', 'text', 'category', 'date'}, default=None
+        How columns are read, where their values should not decide: as numbers, text as it stands, categories, or dates.
+    normalize : bool, default=False
+        Whether categories that differ in blanks at their ends or in case only are the same.
 
     Attributes
     ----------
@@ -338,6 +350,8 @@ class QuadraticDiscriminant(JointDensity, Posterior):
         estimation: str = "mle",
         max_iter: int = 200,
         tol: float = 1e-6,
+        types: TypesLike | None = None,
+        normalize: bool = False,
     ) -> None:
         self.covariance = covariance
         self.groups = groups
@@ -348,6 +362,8 @@ class QuadraticDiscriminant(JointDensity, Posterior):
         self.estimation = estimation
         self.max_iter = max_iter
         self.tol = tol
+        self.types = types
+        self.normalize = normalize
 
     def _family(self) -> Gaussian:
         shared = False if self.groups is None else self.groups
@@ -389,6 +405,10 @@ class NearestPrototype(JointDensity, Posterior):
         Maximum number of EM iterations, where values are missing and the covariance is full.
     tol : float, default=1e-6
         EM stops when no mean and no covariance changes by more than `tol` / 1000 standard deviations.
+    types : mapping of column to {'number', 'text', 'category', 'date'}, default=None
+        How columns are read, where their values should not decide: as numbers, text as it stands, categories, or dates.
+    normalize : bool, default=False
+        Whether categories that differ in blanks at their ends or in case only are the same.
 
     Attributes
     ----------
@@ -449,6 +469,8 @@ class NearestPrototype(JointDensity, Posterior):
         estimation: str = "mle",
         max_iter: int = 200,
         tol: float = 1e-6,
+        types: TypesLike | None = None,
+        normalize: bool = False,
     ) -> None:
         self.covariance = covariance
         self.shrinkage = shrinkage
@@ -458,6 +480,8 @@ class NearestPrototype(JointDensity, Posterior):
         self.estimation = estimation
         self.max_iter = max_iter
         self.tol = tol
+        self.types = types
+        self.normalize = normalize
 
     def _family(self) -> Gaussian:
         return Gaussian(self.covariance, True, self.shrinkage, self.unbiased, self.prior)

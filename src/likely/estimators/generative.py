@@ -47,6 +47,7 @@ from likely.typing import (
     RandomStateLike,
     TableLike,
     WeightsLike,
+    TypesLike,
 )
 
 Result = TypeVar("Result")
@@ -73,6 +74,8 @@ class JointDensity(Learner):
         max_iter: int = 200,
         tol: float = 1e-6,
         unlabeled_weight: float | str = "auto",
+        types: TypesLike | None = None,
+        normalize: bool = False,
     ) -> None:
         self.families = families
         self.class_prior = class_prior
@@ -83,6 +86,8 @@ class JointDensity(Learner):
         self.max_iter = max_iter
         self.tol = tol
         self.unlabeled_weight = unlabeled_weight
+        self.types = types
+        self.normalize = normalize
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -386,7 +391,8 @@ class JointDensity(Learner):
         """
         check_choice("method", method, ("symmetric", "sequential"))
         parts = self._of_tables(X, lambda model, table: model.explain(table, method == "sequential"))
-        return concatenated(parts, frame_library(X))
+        explanation = concatenated(parts, frame_library(X))
+        return explanation if self._reading is None else explanation.merged(self._reading.input_names)
 
     def impute(self, X: TableLike, y: LabelsLike | None = None) -> Any:
         """Impute missing values with their expectation given the observed values of the row.
@@ -425,6 +431,7 @@ class JointDensity(Learner):
         check_is_fitted(self)
         if is_source(X):
             raise InputError("impute needs the rows in memory, and X comes in chunks. Impute one chunk after another.")
+        self._check_no_dates("impute")
         X, y = split_target(*rows_and_target(X, y))
         table = self._read(X)
         codes = None
@@ -437,6 +444,17 @@ class JointDensity(Learner):
             codes[where] = [code_of(self.classes_, label) for label in labels.tolist()]
         refuse_unseen(self, self.model_, table)
         return fill_cells(self.model_, table, codes, X)
+
+    def _check_no_dates(self, method: str) -> None:
+        """Raise for columns that are several in the model: no single value of theirs follows from it."""
+        several = [] if self._reading is None else [each.name for each in self._reading.columns if each.parts]
+        if several:
+            first = several[0]
+            raise InputError(
+                f"{method}: column {first!r} has dates, whose parts the model has as columns of their own, and a date "
+                f"does not follow from them. Fit without the column, or with families={{{first!r}: Gaussian()}}, one "
+                "number of days."
+            )
 
     def left_out_proba(self, X: TableLike, y: LabelsLike, sample_weight: WeightsLike | None = None) -> Array:
         """Compute leave-one-out class probabilities of the training rows.
@@ -548,8 +566,9 @@ class JointDensity(Learner):
             raise InputError(f"n_samples={n_samples!r} is not a positive whole number.")
         code = None if label is None else code_of(self.classes_, label)
         rng = np.random.default_rng(seeded(random_state).randint(2**32, dtype=np.uint64))
-        columns, codes = self.model_.sample(int(n_samples), code, rng)
         schema = self._frame
+        self._check_no_dates("sample")
+        columns, codes = self.model_.sample(int(n_samples), code, rng)
         if schema.backend is None:
             return np.column_stack(columns), self.classes_[codes]
         frame = to_frame(columns, schema.labels or self.model_.names, schema.backend)

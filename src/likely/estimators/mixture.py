@@ -29,6 +29,7 @@ from likely.typing import (
     RandomStateLike,
     TableLike,
     WeightsLike,
+    TypesLike,
 )
 
 MAX_COMPONENTS = 10  # of n_components='bic'
@@ -68,6 +69,10 @@ class MixtureModel(DensityMixin, JointDensity):
         Treatment of categories that do not occur in the training rows: as missing values, or as an error.
     random_state : int or RandomState, default=None
         Seed of the starts.
+    types : mapping of column to {'number', 'text', 'category', 'date'}, default=None
+        How columns are read, where their values should not decide: as numbers, text as it stands, categories, or dates.
+    normalize : bool, default=False
+        Whether categories that differ in blanks at their ends or in case only are the same.
 
     Attributes
     ----------
@@ -139,6 +144,8 @@ class MixtureModel(DensityMixin, JointDensity):
         tol: float = 1e-6,
         unseen: str = "missing",
         random_state: RandomStateLike | None = None,
+        types: TypesLike | None = None,
+        normalize: bool = False,
     ) -> None:
         self.n_components = n_components
         self.families = families
@@ -150,6 +157,8 @@ class MixtureModel(DensityMixin, JointDensity):
         self.tol = tol
         self.unseen = unseen
         self.random_state = random_state
+        self.types = types
+        self.normalize = normalize
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -186,7 +195,9 @@ class MixtureModel(DensityMixin, JointDensity):
             The fitted estimator.
         """
         self._check_options()
-        batches = Batches(X, None, sample_weight, self._table, type(self).__name__, ignore_labels=True)
+        batches = self._training_rows(
+            lambda read: Batches(X, None, sample_weight, read, type(self).__name__, ignore_labels=True)
+        )
         rng = seeded(self.random_state)
         batches.check_unlabeled_weight()
         specification, first = self._specify(batches), batches.first
@@ -196,7 +207,7 @@ class MixtureModel(DensityMixin, JointDensity):
             self.bic_path_ = np.array(scores)
         else:
             fit = self._best(specification, batches, int(self.n_components), rng)
-        return self._set_fit(first, fit, fit.estimate())
+        return self._set_fit(first, fit, fit.estimate(), self._recorded(batches, fit.specification))
 
     @property
     def partial_fit(self) -> Any:

@@ -12,15 +12,18 @@ from sklearn.metrics import r2_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from likely.choice.column_reading import choose_reading
 from likely.choice.default_families import Declared
 from likely.data.batches import Batch, Batches
 from likely.data.frames import names_columns
+from likely.data.reading import Reading
 from likely.data.sources import Tables, predicted_with_targets
 from likely.data.table import ENCODE, Table
 from likely.data.target_batches import TargetBatches
 from likely.data.validation import read_targets
 from likely.errors import InputError, InputTypeError, MissingCellError, NoDensityError, listed
 from likely.estimators.base import Learner
+from likely.families.categorical import Categorical
 from likely.families.gaussian.conditional import ConditionalMeans
 from likely.families.gaussian.family import Gaussian
 from likely.families.gaussian.prior import NormalInverseWishart
@@ -35,7 +38,16 @@ from likely.model.regression import ConditionedRows, RegressionModel
 from likely.model.summary import RegressionSummary, class_summaries
 from likely.numerics.random import seeded
 from likely.statistics.joint import JointStatistics
-from likely.typing import AnyArray, Array, ClassPriorLike, RandomStateLike, TableLike, TargetsLike, WeightsLike
+from likely.typing import (
+    AnyArray,
+    Array,
+    ClassPriorLike,
+    RandomStateLike,
+    TableLike,
+    TargetsLike,
+    WeightsLike,
+    TypesLike,
+)
 
 CLASSES = "Set classes={column} for one regression per category, encode the column (OneHotEncoder), or drop it."
 
@@ -87,6 +99,10 @@ class GenerativeRegressor(RegressorMixin, Learner):
         no mean and no covariance changes by more than `tol` / 1000 standard deviations.
     random_state : int or RandomState, default=None
         Seed of the starts.
+    types : mapping of column to {'number', 'text', 'category', 'date'}, default=None
+        How columns are read, where their values should not decide: as numbers, text as it stands, categories, or dates.
+    normalize : bool, default=False
+        Whether categories that differ in blanks at their ends or in case only are the same.
 
     Attributes
     ----------
@@ -151,6 +167,8 @@ class GenerativeRegressor(RegressorMixin, Learner):
         max_iter: int = 200,
         tol: float = 1e-6,
         random_state: RandomStateLike | None = None,
+        types: TypesLike | None = None,
+        normalize: bool = False,
     ) -> None:
         self.estimation = estimation
         self.classes = classes
@@ -163,6 +181,8 @@ class GenerativeRegressor(RegressorMixin, Learner):
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.types = types
+        self.normalize = normalize
 
     unlabeled_weight = 1.0  # a missing class is a missing value of X: its row has a target as all others
 
@@ -225,7 +245,7 @@ class GenerativeRegressor(RegressorMixin, Learner):
         else:
             first, fit = self._fit_components(batches)
         model = RegressionModel.of(fit, int(np.prod(first.table.target_shape)))
-        self._set_fit(first, fit)
+        self._set_fit(first, fit, record=self._recorded(batches, fit.specification))
         self._regression = fit.statistics, model
         return self
 
@@ -266,18 +286,25 @@ class GenerativeRegressor(RegressorMixin, Learner):
     def _batches(
         self, X: Any, y: Any, sample_weight: Any, read: Callable[[Any, int], Table], allow_unlabeled: bool = False
     ) -> Batches:
-        outputs = self._outputs if read == self._read else None
-        return TargetBatches(
-            X,
-            y,
-            sample_weight,
-            read,
-            type(self).__name__,
-            column=self._class_column,
-            outputs=outputs,
-            allow_unlabeled=allow_unlabeled,
-            ignore_labels=self.components != 1,
-        )
+        def batches(reader: Callable[[Any, int], Table]) -> Batches:
+            return TargetBatches(
+                X,
+                y,
+                sample_weight,
+                reader,
+                type(self).__name__,
+                column=self._class_column,
+                outputs=self._outputs if read == self._read else None,
+                allow_unlabeled=allow_unlabeled,
+                ignore_labels=self.components != 1,
+            )
+
+        return self._training_rows(batches) if read == self._table else batches(read)
+
+    def _choose_reading(self, table: Table) -> Reading:
+        class_column = self._class_column(table.names)
+        families = None if class_column is None else {table.names[class_column]: Categorical()}  # its values are labels
+        return choose_reading(table, self.types, families)
 
     def _checked(self, table: Table, remedy: str) -> Table:
         if table.is_sparse:

@@ -13,11 +13,13 @@ from typing import Annotated, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from likely.choice.column_reading import choose_reading, read_alike
 from likely.data.batches import Batch, Batches
 from likely.data.columns import read_rows, remember_columns, remember_schema
 from likely.data.frames import FrameSchema
 from likely.data.labels import label_values
 from likely.data.parts import closed_after, source_of
+from likely.data.reading import Reading
 from likely.data.sources import Tables, in_memory
 from likely.data.table import FITTED, Table
 from likely.data.validation import read_table
@@ -57,6 +59,7 @@ from likely.typing import (
     TableLike,
     TargetsLike,
     WeightsLike,
+    TypesLike,
 )
 
 MOST_SPARSE_COLUMNS = 10_000
@@ -104,6 +107,10 @@ class EvidenceClassifier(Posterior):
     families : mapping from columns to Text or None, default=None
         Text columns with their options, as in ``{"body": Text()}``, and columns that are set aside, with None. Weights
         take the place of exponents. Other columns are modelled by the views, and other families are an error.
+    types : mapping of column to {'number', 'text', 'category', 'date'}, default=None
+        How columns are read, where their values should not decide: as numbers, text as it stands, categories, or dates.
+    normalize : bool, default=False
+        Whether categories that differ in blanks at their ends or in case only are the same.
 
     Attributes
     ----------
@@ -153,6 +160,7 @@ class EvidenceClassifier(Posterior):
     _prior: ClassPriorLike | None
     _rows: Annotated[int, Shape(">=0")]
     _target_names: tuple[Any, ...]
+    _reading: Reading | None = None
 
     _not_exported = "trees and neighbours have no expression; export a GenerativeClassifier instead"
 
@@ -163,12 +171,16 @@ class EvidenceClassifier(Posterior):
         n_trees: int = 60,
         random_state: RandomStateLike | None = 0,
         families: Mapping[Any, Any] | None = None,
+        types: TypesLike | None = None,
+        normalize: bool = False,
     ) -> None:
         self.views = views
         self.max_rows = max_rows
         self.n_trees = n_trees
         self.random_state = random_state
         self.families = families
+        self.types = types
+        self.normalize = normalize
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -219,22 +231,27 @@ class EvidenceClassifier(Posterior):
         """
         self._check_options()
         X = in_memory(X, y, sample_weight)
-        batches = Batches(X, y, sample_weight, self._table, type(self).__name__)
-        batch = batches.first
         if structure_of is not None:
-            return self._fit_counts(batch, structure_of)
+            return self._fit_counts(X, y, sample_weight, structure_of)
+        batches = read_alike(
+            lambda read: Batches(X, y, sample_weight, read, type(self).__name__),
+            self._raw,
+            partial(choose_reading, types=self.types, families=self.families, normalize=self.normalize),
+            _narrow_enough,
+        )
+        batch = batches.first
         found = EvidenceColumns.of(self.families, batch)
         core = found.joint_density(batch.table)
         with progress("views of EvidenceClassifier") as step:
             model, learnt = self._learnt(distinct_rows(batch, found.columns), found, step)
-        core.fit(X, y, sample_weight)
+        core._fit_batches(batches)
         return self._become(batch, model, core, learnt.pooled, learnt.shares)
 
     def _become(
         self, batch: Batch, model: EvidenceModel, core: GenerativeClassifier, pooled: PooledWeights, shares: Array
     ) -> Self:
         """Become fitted to the rows of a batch."""
-        self._frame = remember_columns(self, batch.X, batch.targets)
+        self._frame = remember_columns(self, batch.X, batch.targets, batch.table.reading)
         self.model_, self.generative_, self.pooled_, self._shares = model, core, pooled, shares
         self._prior, self._rows = None, batch.table.rows
         self.__dict__.pop("prior_shift_", None)
@@ -256,12 +273,13 @@ class EvidenceClassifier(Posterior):
         model = model.added(rows.take(np.delete(np.arange(len(rows)), drawn)), step)
         return replace(model, structure=_fingerprint(self, sample)), learnt
 
-    def _fit_counts(self, batch: Batch, structure_of: EvidenceClassifier) -> Self:
+    def _fit_counts(self, X: Any, y: Any, sample_weight: Any, structure_of: EvidenceClassifier) -> Self:
         """The counts of these rows in the structures of another model."""
         if not isinstance(structure_of, EvidenceClassifier):
             raise InputTypeError(f"structure_of={structure_of!r} must be a fitted EvidenceClassifier.")
         check_is_fitted(structure_of)
         model = structure_of.model_
+        batch = Batches(X, y, sample_weight, structure_of._read, type(self).__name__).first
         if list(batch.table.names) != list(model.encoding.names):
             raise InputError(
                 f"structure_of was fitted to other columns, {listed(model.encoding.names)}. X has "
@@ -563,7 +581,8 @@ class EvidenceClassifier(Posterior):
         check_choice("by", by, ("column", "view", "column and view"))
         with closed_after(self._encoded(X, 10)) as blocks:
             parts = [explained(self.model_, rows, self._intercepts, by) for rows in blocks]
-        return concatenated(parts, frame_library(X))
+        explanation = concatenated(parts, frame_library(X))
+        return explanation if self._reading is None else explanation.merged(self._reading.input_names)
 
     @single_threaded_blas()
     def similar_rows(self, X: TableLike, n: int = 5) -> Any:
@@ -629,15 +648,15 @@ class EvidenceClassifier(Posterior):
 
     # -- reading rows
 
-    def _table(self, X: Any, start: int = 0) -> Table:
-        """Training rows as a table, without the columns that `families` declares to have none."""
-        return _narrow_enough(read_table(X, start, partial(columns_set_aside, self.families)))
+    def _raw(self, X: Any, start: int = 0) -> Table:
+        """Training rows as a table of the input, without the columns that `families` declares to have none."""
+        return read_table(X, start, partial(columns_set_aside, self.families))
 
     def _read(self, X: Any, start: int = 0) -> Table:
         """Rows with the columns of the fit, which are found by name in a frame."""
-        names = self.model_.encoding.names
-        unused = {names[j] for j in columns_set_aside(self.families, names)}
-        table = _narrow_enough(read_rows(self, X, start, unused=unused))
+        encoding, reading = self.model_.encoding, self._reading
+        unused = set() if reading is None else reading.unused([encoding.names[j] for j in encoding.columns.tolist()])
+        table = _narrow_enough(read_rows(self, X, start, unused, unused))
         table.remedy = FITTED
         return table
 
@@ -659,6 +678,7 @@ class EvidenceClassifier(Posterior):
                 "named": hasattr(self, "feature_names_in_"),
                 "names": frame.names,
                 **frame.to_file(),
+                "width": self.n_features_in_,
                 "target_names": self._target_names,
             },
         }
@@ -672,7 +692,7 @@ class EvidenceClassifier(Posterior):
         self.generative_ = core["estimator"]._restore(core)
         check(self)
         self._frame = FrameSchema.from_file(columns, columns["names"])
-        remember_schema(self, self._frame, len(model.encoding.names), tuple(columns["target_names"]))
+        remember_schema(self, self._frame, columns["width"], tuple(columns["target_names"]))
         return self
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, Self
@@ -94,6 +94,7 @@ class Explanation(RenderedResult):
     _linear: tuple[LinearBlock, ...] = ()
     _exponent: float = 1.0
     _library: str | None = None
+    _parts_of_columns: tuple[Explanation, AnyArray] | None = None  # terms that were added up, and their columns
 
     def __repr__(self) -> str:
         return str(self)
@@ -157,6 +158,9 @@ class Explanation(RenderedResult):
         array([[ 1.2 , -1.13, -0.82,  1.85]])
         """
         a, b = two_codes(self.classes, first, second)
+        if self._parts_of_columns is not None:
+            parts, places = self._parts_of_columns
+            return _summed(parts.contrast(first, second), places, len(self.columns))
         with np.errstate(invalid="ignore"):
             terms = self.evidence[:, a] - self.evidence[:, b]
         terms[np.isneginf(self.evidence[:, a]) & np.isneginf(self.evidence[:, b])] = 0.0
@@ -210,16 +214,41 @@ class Explanation(RenderedResult):
         if not others:
             return f"log-density of {self.classes[a]!s}", self.evidence[row, a], float(self.offset[row, a])
         b = others[0] if second is None else code_of(self.classes, second)
-        one = replace(
-            self,
-            evidence=self.evidence[[row]],
-            _linear=tuple(replace(block, rows=block.rows[[row]]) for block in self._linear),
-        )
         labels = self.classes.tolist()
-        terms = one.contrast(labels[a], labels[b])[0]
+        terms = self._of_row(row).contrast(labels[a], labels[b])[0]
         title = f"log-odds of {self.classes[a]!s} against {self.classes[b]!s}"
         with np.errstate(invalid="ignore"):
             return title, terms, float(self.offset[row, a] - self.offset[row, b])
+
+    def _of_row(self, row: int) -> Explanation:
+        """The evidence of one row."""
+        parts = self._parts_of_columns
+        return replace(
+            self,
+            evidence=self.evidence[[row]],
+            _linear=tuple(replace(block, rows=block.rows[[row]]) for block in self._linear),
+            _parts_of_columns=None if parts is None else (parts[0]._of_row(row), parts[1]),
+        )
+
+    def merged(self, names: Mapping[str, str]) -> Explanation:
+        """Return the explanation with the terms of several columns added up.
+
+        Parameters
+        ----------
+        names : mapping
+            Name of each column to that of the column that its terms are added to, such as 'when.month' to 'when'.
+
+        Returns
+        -------
+        Explanation
+        """
+        columns = [names.get(name, name) for name in self.columns]
+        entries = list(dict.fromkeys(columns))
+        if len(entries) == len(columns):
+            return self
+        places = np.array([entries.index(name) for name in columns])
+        evidence = _summed(self.evidence, places, len(entries))
+        return replace(self, evidence=evidence, columns=tuple(entries), _linear=(), _parts_of_columns=(self, places))
 
     def _checked(self, row: int) -> int:
         rows = len(self.evidence)
@@ -313,6 +342,14 @@ class Explanation(RenderedResult):
         more += [f"{left} less probable {'class' if left == 1 else 'classes'}"] if left else []
         parts: list[str | TextTable] = ["Row 0: contributions to the score of each class", TextTable(header, lines)]
         return [*parts, f"Not shown: {' and '.join(more)}. to_frame() has all contributions."] if more else parts
+
+
+def _summed(terms: Array, places: AnyArray, size: int) -> Array:
+    """Terms, (..., parts), added up by their places, (..., size)."""
+    total = np.zeros((*terms.shape[:-1], size))
+    for j, place in enumerate(places.tolist()):
+        total[..., place] += terms[..., j]
+    return total
 
 
 def concatenated(parts: Sequence[Explanation], library: str | None) -> Explanation:

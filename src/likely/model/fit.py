@@ -143,15 +143,7 @@ class Fit:
     @property
     def families(self) -> dict[Any, Any]:
         """The family of each column, or of each tuple of columns with a joint density; None if it is set aside."""
-        found: dict[Any, Any] = dict.fromkeys(self.specification.set_aside)
-        for plan in self.specification.plans:
-            columns = self.specification.columns(plan)
-            family = plan.family._declared_family
-            if (plan.joint or not plan.family._independent) and len(columns) > 1:
-                found[columns] = family
-            else:
-                found.update({name: family._of_column(name) for name in columns})
-        return found
+        return self.specification.families
 
     # -- files
 

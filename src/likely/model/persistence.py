@@ -23,7 +23,10 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from likely.data.date_text import DateForm
 from likely.data.new_files import new_file
+from likely.data.number_text import NumberForm
+from likely.data.reading import ColumnReading, Reading
 from likely.errors import InputError, ModelFileError, listed
 from likely.families import MEMBERS
 from likely.families.gaussian.mixture import MixtureFamily, SubMoments
@@ -106,12 +109,16 @@ for _kind in (
         BigramCounts,
         CategoryCounts,
         CellCounts,
+        ColumnReading,
         Counts,
+        DateForm,
         DocumentSums,
         JointStatistics,
         Moments,
+        NumberForm,
         PairCounts,
         PatternMoments,
+        Reading,
         Sharing,
         Sums,
         Tails,

@@ -66,6 +66,19 @@ class Specification:
         aside = (Choice((name,), "set aside", {}, {}, 0.0, reason="identifier or free text") for name in self.set_aside)
         return (*(choice for plan in self.plans for choice in plan.choices), *aside)
 
+    @property
+    def families(self) -> dict[Any, Any]:
+        """The family of each column, or of each tuple of columns with a joint density; None if it is set aside."""
+        found: dict[Any, Any] = dict.fromkeys(self.set_aside)
+        for plan in self.plans:
+            columns = self.columns(plan)
+            family = plan.family._declared_family
+            if (plan.joint or not plan.family._independent) and len(columns) > 1:
+                found[columns] = family
+            else:
+                found.update({name: family._of_column(name) for name in columns})
+        return found
+
     @cached_property
     def set_aside(self) -> tuple[str, ...]:
         """Columns that the model does not use: identifiers and free text."""

@@ -1,0 +1,216 @@
+"""How the columns of training rows are read: which text is numbers or dates, and which parts of dates vary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import narwhals as nw
+import numpy as np
+
+from likely.data.batches import Batches
+from likely.data.categories import CategorySeries
+from likely.data.date_columns import DateColumn
+from likely.data.date_text import date_form, date_parts
+from likely.data.number_text import PLAIN, number_form
+from likely.data.reading import ISO, KINDS, SHOWN, ColumnReading, Reading, TrainingReader
+from likely.data.table import Table
+from likely.errors import ColumnWarning, InputError, amount, check_choice, listed, nearest, warn
+from likely.families.base import Family
+from likely.model.plans import column_index
+
+Reader: TypeAlias = Callable[[Any, int], Table]
+YEAR = 366.0  # days, up to which the day of the year is the number of days
+LEAST = 0.95  # proportion of the rows with a value that are numbers, or dates, in a column of text
+
+
+def choose_reading(table: Table, types: Any = None, families: Any = None, normalize: bool = False) -> Reading:
+    """How the columns of training rows are read; `types` and `families` are the options of the estimator."""
+    declared = declared_types(types, table.names)
+    modelled = _declared_families(families, table.names)
+    return Reading(
+        tuple(_Column(table, j, declared.get(j), modelled.get(j), normalize).reading() for j in range(table.width))
+    )
+
+
+def read_alike(
+    batches: Callable[[Reader], Batches],
+    read: Reader,
+    choose: Callable[[Table], Reading],
+    check: Callable[[Table], Table],
+) -> Batches:
+    """Training rows, of which one table, or a sample of the rows of a source, determines how columns are read.
+
+    `batches` makes them with a reader, `read` reads tables of the input, and `check` checks those that are read.
+    """
+    found = batches(TrainingReader(read, choose, check))
+    if not found.in_chunks:
+        return found
+    raw = found.read_by(read)
+    table = raw.first.table.whole
+    if "category" in table.kinds:
+        table = raw.in_memory.first.table.whole
+    reading = None if table.is_sparse else choose(table)
+    return raw.read_by(TrainingReader(read, choose, check, reading))
+
+
+def declared_types(types: Any, names: Sequence[str]) -> dict[int, str]:
+    """The types of the columns that the option `types` names, by their places."""
+    if types is None:
+        return {}
+    if not isinstance(types, Mapping):
+        raise InputError(f"types={types!r} must be a dictionary such as {{'zip': 'text', 'price': 'number'}}.")
+    found = {}
+    for name, kind in types.items():
+        if str(name) not in names:
+            raise InputError(f"types names column {name!r}, which is not in X. {nearest(str(name), names)}")
+        check_choice(f"types[{name!r}]", kind, KINDS)
+        found[names.index(str(name))] = kind
+    return found
+
+
+def _declared_families(families: Any, names: Sequence[str]) -> dict[int, Family]:
+    """The families of the columns that are declared; a family of all columns is that of each."""
+    if isinstance(families, Family):
+        return dict.fromkeys(range(len(names)), families)
+    pairs = families.items() if isinstance(families, Mapping) else ()
+    return {
+        column_index(name, names): family
+        for key, family in pairs
+        if isinstance(family, Family)
+        for name in (key if isinstance(key, tuple) else (key,))
+        if str(name) in names or not isinstance(name, str)  # others are parts of dates
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column of training rows, with what is declared of it."""
+
+    table: Table
+    place: int
+    declared: str | None  # in `types`
+    family: Family | None
+    normalize: bool
+
+    @property
+    def name(self) -> str:
+        return self.table.names[self.place]
+
+    @property
+    def wanted(self) -> str | None:
+        """The type that is declared, or that the declared family needs; None if the values decide."""
+        if self.declared is not None or self.family is None:
+            return self.declared
+        return "text" if self.family._reads_categories or self.family._reads_text else "number"
+
+    def reading(self) -> ColumnReading:
+        column, wanted = self.table.column(self.place), self.wanted
+        if isinstance(column, DateColumn):
+            return self._text() if wanted in ("text", "category") else self._dates(column.instants, column.kind)
+        if self.table.kinds[self.place] != "category":
+            return self._numbers()
+        if column.first() is None:
+            return self._text() if wanted in ("text", "category") else ColumnReading(self.name, "category")
+        if wanted in ("text", "category") or (wanted is None and _has_declared_categories(column)):
+            return self._text()
+        return self._of_text()
+
+    def _numbers(self) -> ColumnReading:
+        """A column of numbers, which may be declared to be categories."""
+        if self.declared in ("text", "category"):
+            return ColumnReading(self.name, "category", declared=self.declared == "category")
+        if self.declared == "date":
+            raise InputError(
+                f"types[{self.name!r}]='date': the column has numbers. Convert it to dates, such as by "
+                f"pandas.to_datetime(X[{self.name!r}], unit='s'), or to text such as '2026-01-31'."
+            )
+        return ColumnReading(self.name, "number")
+
+    def _text(self) -> ColumnReading:
+        """Text as categories or documents."""
+        declared = self.declared == "category"
+        dates = isinstance(self.table.column(self.place), DateColumn)
+        width = 0 if dates else _width(self._texts()[0])
+        return ColumnReading(self.name, "category", width=width, normalized=self.normalize, declared=declared)
+
+    def _texts(self) -> tuple[list[Any], Any]:
+        """The distinct values, and the number of rows of each."""
+        (labels,) = self.table.categories([self.place])
+        counts = np.bincount(labels.part(0, self.table.rows) + 1, minlength=len(labels.vocabulary) + 1)[1:]
+        return list(labels.vocabulary), counts
+
+    def _of_text(self) -> ColumnReading:
+        """Text as numbers or dates where nearly all values are, else as it is."""
+        values, counts = self._texts()
+        texts = [value if isinstance(value, str) else repr(value) for value in values]
+        least = LEAST if self.wanted is None else 0.0
+        if self.wanted != "date":
+            form, note = number_form(texts, counts, least)
+            if form is None and self.wanted == "number" and self.declared:
+                form = PLAIN
+            if form is not None:
+                strays = self._strays(texts, counts, np.isnan(form.read(texts)), "number")
+                form, declared = replace(form, example=""), self.declared is not None
+                return ColumnReading(self.name, "number", numbers=form, strays=strays, declared=declared)
+        if self.wanted != "number":
+            dates, note = date_form(texts, counts, least)
+            if dates is None and self.wanted == "date":
+                raise InputError(
+                    f"types[{self.name!r}]='date': {texts[0]!r} is not a date in a known form. Write dates as "
+                    "2026-01-31 or 2026-01-31T10:00:00."
+                )
+            if dates is not None:
+                instants = dates.read(texts)
+                strays = self._strays(texts, counts, np.isnat(instants), "date")
+                return replace(self._dates(instants, dates.kind, dates), from_text=True, strays=strays)
+        return self._text()
+
+    def _strays(self, texts: Sequence[str], counts: Any, lost: Any, what: str) -> float:
+        """The proportion of rows with text that is missing among numbers or dates, which is reported."""
+        strays = [text for text, each in zip(texts, lost.tolist(), strict=True) if each]
+        if strays:
+            rows = amount(int(counts[lost].sum()), "value", "values")
+            warn(
+                f"Column {self.name!r} has {what}s, and {rows} that {'is' if rows[:2] == '1 ' else 'are'} not: "
+                f"{listed(strays, SHOWN)}, read as missing. types={{{self.name!r}: 'text'}} keeps the text.",
+                ColumnWarning,
+            )
+        return float(counts[lost].sum() / counts.sum())
+
+    def _dates(self, instants: Any, kind: str, form: Any = None) -> ColumnReading:
+        """Dates by those of their parts that vary, or one number if a family is declared."""
+        parts = {} if self.family is not None else date_parts(instants, kind)
+        varying = [name for name, values in parts.items() if _varies(values)]
+        if (
+            "day_of_year" in varying
+            and "days" in varying
+            and np.nanmax(parts["days"]) - np.nanmin(parts["days"]) < YEAR
+        ):
+            varying.remove("day_of_year")
+        if parts and not varying:
+            varying = list(parts)[:1]
+        declared = self.declared is not None
+        form = ISO if form is None else form
+        return ColumnReading(self.name, "date", dates=form, parts=tuple(varying), date_kind=kind, declared=declared)
+
+
+def _varies(values: Any) -> bool:
+    known = values[~np.isnan(values)]
+    return len(known) > 0 and bool(known.min() < known.max())
+
+
+def _has_declared_categories(column: Any) -> bool:
+    """Whether the user gave the column a categorical type: dictionaries of Arrow are a way to store text."""
+    if not isinstance(column, CategorySeries) or column.series.implementation.is_pyarrow():
+        return False
+    kind = column.series.dtype
+    return kind == nw.Categorical or isinstance(kind, nw.Enum)
+
+
+def _width(values: Sequence[Any]) -> int:
+    """The width of categories that are all digits of one width; 0 for others."""
+    texts = [value for value in values if isinstance(value, str)]
+    widths = {len(text) for text in texts if text.isascii() and text.isdigit()}
+    return widths.pop() if len(texts) == len(values) and len(widths) == 1 and all(map(str.isdigit, texts)) else 0

@@ -1,0 +1,186 @@
+"""What was found about the columns of the training rows, and the table that shows what each of them became."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from likely.choice.column_types import ColumnProfile
+from likely.data.batches import Batch
+from likely.data.reading import ColumnReading, Reading
+from likely.data.table import Table
+from likely.model.persistence import register
+
+MOST_ROWS = 20_000  # in which distinct fractions are counted
+MOST_COLUMNS = 5_000  # of sparse rows whose values are counted
+HEADER = ("column", "type", "missing", "distinct", "decision", "reason", "change")
+IGNORED = "declared in families"
+DATE_TYPES = {"date": "date", "datetime": "date and time", "time": "time"}
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDecision:
+    """What a column of the table became: the text of its family, or "set aside", and why."""
+
+    decision: str
+    reason: str = ""
+    change: str = ""
+
+    @property
+    def is_set_aside(self) -> bool:
+        return self.decision == "set aside"
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class ColumnRecord:
+    """Types and counts of the columns of the input, in its order, and remarks on some of them."""
+
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    missing: tuple[int, ...]
+    distinct: tuple[int, ...]
+    targets: tuple[str, ...] = ()
+    notes: dict[str, str] = field(default_factory=dict)  # why a column is set aside, and leaks
+
+    @classmethod
+    def of(cls, batch: Batch, inputs: Sequence[str] | None = None, aside: Collection[str] = ()) -> ColumnRecord:
+        """The record of the rows of a batch; `inputs` are all columns of the input, `aside` those set aside."""
+        table = batch.table.whole
+        reading = table.reading or _plain(table)
+        found, notes, place = {}, {}, 0
+        for column in reading.columns:
+            found[column.name] = _counted(table, place, column)
+            if place < table.width and table.names[place] in aside:
+                notes[column.name] = _why_aside(table, place, found[column.name][2])
+            place += len(column.names)
+        for name in map(str, batch.targets):
+            found[name] = _counted_labels(batch)
+        order = [name for name in (inputs or found) if name in found]
+        order += [name for name in found if name not in order]
+        types, missing, distinct = zip(*(found[name] for name in order), strict=True)
+        targets = tuple(str(name) for name in batch.targets)
+        return cls(tuple(order), types, missing, distinct, targets, notes)
+
+    def with_notes(self, notes: Mapping[str, str]) -> ColumnRecord:
+        """The same with more remarks."""
+        return replace(self, notes={**self.notes, **notes})
+
+    def table(self, reading: Reading | None, decisions: Mapping[str, ColumnDecision]) -> dict[str, list[Any]]:
+        """The columns of the table of decisions, from those on the columns that are modelled."""
+        read = {} if reading is None else {column.name: column for column in reading.columns}
+        rows = []
+        for name, kind, missing, distinct in zip(self.names, self.types, self.missing, self.distinct, strict=True):
+            found = ColumnDecision("target") if name in self.targets else self._decision(name, read.get(name), decisions)
+            rows.append((name, kind, missing, distinct, found.decision, found.reason, found.change))
+        return {title: [row[i] for row in rows] for i, title in enumerate(HEADER)}
+
+    def _decision(
+        self, name: str, reading: ColumnReading | None, decisions: Mapping[str, ColumnDecision]
+    ) -> ColumnDecision:
+        """What a column of the input became."""
+        note = self.notes.get(name, "")
+        used = [part for part in (reading.names if reading else (name,)) if not decisions[part].is_set_aside]
+        if reading is not None and reading.parts and used:
+            change = f"types={{{name!r}: 'text'}}"
+            return ColumnDecision(f"expanded to {', '.join(used)}", _joined(_source(reading), note), change)
+        found = decisions[(reading.names if reading else (name,))[0]]
+        if found.is_set_aside:
+            return _set_aside(name, found, note, self.distinct[self.names.index(name)])
+        change = found.change
+        if reading is not None and (reading.numbers is not None or reading.dates is not None):
+            change = f"types={{{name!r}: 'text'}}"
+        return ColumnDecision(found.decision, _joined(_source(reading), found.reason, note), change)
+
+
+def _set_aside(name: str, found: ColumnDecision, note: str, distinct: int) -> ColumnDecision:
+    """A column that is not used, with the reason."""
+    if found.reason:
+        note = found.reason
+    elif distinct == 0:
+        note = "no values"
+    elif distinct == 1:
+        note = "constant"
+    change = "" if distinct < 2 else f"families={{{name!r}: Categorical()}}"
+    if found.reason == IGNORED:
+        change = f"remove {name!r} from families"
+    return ColumnDecision("set aside", note, found.change or change)
+
+
+def _joined(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)
+
+
+def _source(reading: ColumnReading | None) -> str:
+    """How the values of a column were read, where this is not obvious."""
+    if reading is None:
+        return ""
+    what = "declared in types" if reading.declared else ""
+    if reading.kind == "date" and reading.date_kind:
+        what = _joined(what, "dates in text" if reading.from_text else "dates")
+    if reading.numbers is not None:
+        form = reading.numbers
+        signs = [f"unit {form.unit!r}"] if form.unit else []
+        signs += [f"thousands {form.thousands!r}"] if form.thousands else []
+        signs += [f"decimal {form.decimal!r}"] if form.decimal != "." else []
+        what = _joined(what, f"numbers in text{f' ({chr(44).join(signs)})' if signs else ''}".replace(",", ", "))
+    if reading.strays:
+        what = _joined(what, f"{reading.strays:.1%} other text, read as missing")
+    return what
+
+
+def _plain(table: Table) -> Reading:
+    """The reading of a table whose columns are used as they are."""
+    return Reading(tuple(ColumnReading(name, "number") for name in table.names[: _features(table)]))
+
+
+def _features(table: Table) -> int:
+    """The number of columns without targets that follow."""
+    return table.width - int(np.prod(table.target_shape))
+
+
+def _counted(table: Table, place: int, reading: ColumnReading) -> tuple[str, int, int]:
+    """The type of a column of the input, the number of its missing values, and of its distinct values."""
+    if table.is_sparse:
+        stored = table.column(place) if table.width <= MOST_COLUMNS else np.zeros(0)
+        return "number", 0, len(np.unique(stored)) + (len(stored) < table.rows)
+    if table.kinds[place] == "category":
+        (labels,) = table.categories([place])
+        used = np.bincount(labels.part(0, table.rows) + 1, minlength=len(labels.vocabulary) + 1)
+        distinct = int(np.count_nonzero(used[1:]))
+        return ("text" if distinct else "no values"), int(used[0]), distinct
+    values = table.column(place)
+    missing = int(np.count_nonzero(np.isnan(values))) if values.dtype.kind == "f" else 0
+    profile = ColumnProfile.at(table, place, None, table.is_frame)
+    distinct = profile.different or _distinct(values)
+    if missing == len(values):
+        return "no values", missing, 0
+    if reading.kind == "date":
+        return DATE_TYPES.get(reading.date_kind, "date"), missing, distinct
+    kind = "boolean" if table.kinds[place] == "boolean" else "whole number" if profile.whole else "number"
+    return kind, missing, distinct
+
+
+def _distinct(values: Any) -> int:
+    """The number of distinct numbers, in at most so many rows, evenly spaced."""
+    known = values[:: max(len(values) // MOST_ROWS, 1)]
+    known = known[~np.isnan(known)] if known.dtype.kind == "f" else known
+    return len(np.unique(known))
+
+
+def _counted_labels(batch: Batch) -> tuple[str, int, int]:
+    """The type of the labels, the number of unlabeled rows, and of classes."""
+    classes = batch.counts.classes
+    numbers = all(isinstance(label, int | float) and not isinstance(label, bool) for label in classes.tolist())
+    unlabeled = 0 if batch.unlabeled is None else batch.unlabeled.table.rows
+    return ("number" if numbers and len(classes) else "text"), unlabeled, len(classes)
+
+
+def _why_aside(table: Table, place: int, distinct: int) -> str:
+    """Why a column that has no declared family is not used."""
+    if distinct < 2:
+        return ""
+    return ColumnProfile.at(table, place, None, table.is_frame).__class__ and getattr(ColumnProfile.at(table, place, None, table.is_frame), 'identifier_reason', 'identifier') or "free text"
