@@ -14,7 +14,7 @@ from likely.data.categories import CategorySeries
 from likely.data.date_columns import DateColumn
 from likely.data.date_text import date_form, date_parts
 from likely.data.number_text import PLAIN, number_form
-from likely.data.reading import ISO, KINDS, SHOWN, ColumnReading, Reading, TrainingReader
+from likely.data.reading import CLOCK, ISO, KINDS, SHOWN, ColumnReading, Reading, TrainingReader
 from likely.data.table import Table
 from likely.errors import ColumnWarning, InputError, amount, check_choice, listed, nearest, warn
 from likely.families.base import Family
@@ -147,7 +147,7 @@ class _Column:
         texts = [value if isinstance(value, str) else repr(value) for value in values]
         least = LEAST if self.wanted is None else 0.0
         if self.wanted != "date":
-            form, note = number_form(texts, counts, least)
+            form, _ = number_form(texts, counts, least)
             if form is None and self.wanted == "number" and self.declared:
                 form = PLAIN
             if form is not None:
@@ -155,7 +155,7 @@ class _Column:
                 form, declared = replace(form, example=""), self.declared is not None
                 return ColumnReading(self.name, "number", numbers=form, strays=strays, declared=declared)
         if self.wanted != "number":
-            dates, note = date_form(texts, counts, least)
+            dates, _ = date_form(texts, counts, least)
             if dates is None and self.wanted == "date":
                 raise InputError(
                     f"types[{self.name!r}]='date': {texts[0]!r} is not a date in a known form. Write dates as "
@@ -192,7 +192,7 @@ class _Column:
         if parts and not varying:
             varying = list(parts)[:1]
         declared = self.declared is not None
-        form = ISO if form is None else form
+        form = replace(form or (CLOCK if kind == "time" else ISO), example="")
         return ColumnReading(self.name, "date", dates=form, parts=tuple(varying), date_kind=kind, declared=declared)
 
 

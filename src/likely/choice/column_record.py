@@ -12,12 +12,15 @@ from likely.choice.column_types import ColumnProfile
 from likely.data.batches import Batch
 from likely.data.reading import ColumnReading, Reading
 from likely.data.table import Table
+from likely.errors import amount
 from likely.model.persistence import register
 
 MOST_ROWS = 20_000  # in which distinct fractions are counted
+SHOWN = 12  # columns set aside that a summary names
 MOST_COLUMNS = 5_000  # of sparse rows whose values are counted
 HEADER = ("column", "type", "missing", "distinct", "decision", "reason", "change")
 IGNORED = "declared in families"
+SET_ASIDE = "set aside"
 DATE_TYPES = {"date": "date", "datetime": "date and time", "time": "time"}
 
 
@@ -31,7 +34,7 @@ class ColumnDecision:
 
     @property
     def is_set_aside(self) -> bool:
-        return self.decision == "set aside"
+        return self.decision == SET_ASIDE
 
 
 @register
@@ -65,6 +68,13 @@ class ColumnRecord:
         targets = tuple(str(name) for name in batch.targets)
         return cls(tuple(order), types, missing, distinct, targets, notes)
 
+    def constant(self, reading: Reading | None) -> set[str]:
+        """The columns of the table without any variation."""
+        names = {name for name, distinct in zip(self.names, self.distinct, strict=True) if distinct < 2}
+        if reading is None:
+            return names
+        return {part for column in reading.columns for part in column.names if column.name in names}
+
     def with_notes(self, notes: Mapping[str, str]) -> ColumnRecord:
         """The same with more remarks."""
         return replace(self, notes={**self.notes, **notes})
@@ -74,7 +84,9 @@ class ColumnRecord:
         read = {} if reading is None else {column.name: column for column in reading.columns}
         rows = []
         for name, kind, missing, distinct in zip(self.names, self.types, self.missing, self.distinct, strict=True):
-            found = ColumnDecision("target") if name in self.targets else self._decision(name, read.get(name), decisions)
+            found = (
+                ColumnDecision("target") if name in self.targets else self._decision(name, read.get(name), decisions)
+            )
             rows.append((name, kind, missing, distinct, found.decision, found.reason, found.change))
         return {title: [row[i] for row in rows] for i, title in enumerate(HEADER)}
 
@@ -107,7 +119,32 @@ def _set_aside(name: str, found: ColumnDecision, note: str, distinct: int) -> Co
     change = "" if distinct < 2 else f"families={{{name!r}: Categorical()}}"
     if found.reason == IGNORED:
         change = f"remove {name!r} from families"
-    return ColumnDecision("set aside", note, found.change or change)
+    return ColumnDecision(SET_ASIDE, note, found.change or change)
+
+
+def column_lines(table: Mapping[str, list[Any]]) -> list[str]:
+    """The table of decisions in a few lines: columns by decision, and those set aside with the reason."""
+    rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+    families: dict[str, list[str]] = {}
+    lines, aside = [], []
+    for row in rows:
+        if row["decision"] == SET_ASIDE:
+            aside.append(f"{row['column']!r} ({row['reason']})" if row["reason"] else repr(row["column"]))
+        elif row["decision"].startswith("expanded to"):
+            lines.append(f"{row['column']!r} {row['decision']}")
+        elif row["decision"] != "target":
+            families.setdefault(row["decision"].partition(", joint")[0], []).append(row["type"])
+    counts = [
+        f"{', '.join(amount(kinds.count(kind), kind, _plural(kind)) for kind in dict.fromkeys(kinds))} as {family}"
+        for family, kinds in families.items()
+    ]
+    more = [f"and {len(aside) - SHOWN} more"] if len(aside) > SHOWN + 1 else []
+    shown = aside if not more else aside[:SHOWN]
+    return [*counts, *lines, *([f"set aside: {', '.join(shown + more)}"] if aside else [])]
+
+
+def _plural(kind: str) -> str:
+    return kind if kind.endswith("values") else "texts" if kind == "text" else f"{kind}s"
 
 
 def _joined(*parts: str) -> str:
@@ -126,7 +163,7 @@ def _source(reading: ColumnReading | None) -> str:
         signs = [f"unit {form.unit!r}"] if form.unit else []
         signs += [f"thousands {form.thousands!r}"] if form.thousands else []
         signs += [f"decimal {form.decimal!r}"] if form.decimal != "." else []
-        what = _joined(what, f"numbers in text{f' ({chr(44).join(signs)})' if signs else ''}".replace(",", ", "))
+        what = _joined(what, " with ".join(["numbers in text", *([" and ".join(signs)] if signs else [])]))
     if reading.strays:
         what = _joined(what, f"{reading.strays:.1%} other text, read as missing")
     return what
@@ -183,4 +220,4 @@ def _why_aside(table: Table, place: int, distinct: int) -> str:
     """Why a column that has no declared family is not used."""
     if distinct < 2:
         return ""
-    return ColumnProfile.at(table, place, None, table.is_frame).__class__ and getattr(ColumnProfile.at(table, place, None, table.is_frame), 'identifier_reason', 'identifier') or "free text"
+    return ColumnProfile.at(table, place, None, table.is_frame).identifier_reason or "free text"

@@ -18,8 +18,8 @@ from likely.choice.histogram_edges import with_edges
 from likely.choice.joint_block import DefaultColumn, joint_columns, wide_choice
 from likely.choice.text_options import with_texts
 from likely.data.batches import Batches
-from likely.errors import InputError, InputTypeError, listed
 from likely.data.table import Table
+from likely.errors import InputError, InputTypeError, listed
 from likely.families.base import Family
 from likely.families.categorical import Categorical
 from likely.families.gaussian.family import Gaussian

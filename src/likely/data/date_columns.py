@@ -10,6 +10,7 @@ import narwhals as nw
 import numpy as np
 
 from likely.data.categories import Categories, number_categories
+from likely.data.date_text import DateForm
 from likely.numerics.arrays import is_missing
 from likely.typing import AnyArray
 
@@ -79,14 +80,4 @@ def object_dates(cells: list[Any]) -> DateColumn | None:
         kind = "time"
     else:
         kind = "datetime" if any(isinstance(cell, datetime) for cell in known) else "date"
-    instants = [np.datetime64("NaT") if is_missing(cell) else _instant(cell) for cell in cells]
-    return DateColumn(np.array(instants, dtype="datetime64[us]"), kind)
-
-
-def _instant(cell: Any) -> np.datetime64:
-    """A date, a time of 1970-01-01, or both; with a time zone in UTC."""
-    if isinstance(cell, time):
-        cell = datetime.combine(date(1970, 1, 1), cell)
-    if isinstance(cell, datetime) and cell.utcoffset() is not None:
-        return np.datetime64(cell.replace(tzinfo=None), "us") - np.timedelta64(cell.utcoffset(), "us")  # type: ignore[arg-type]
-    return np.datetime64(cell.replace(tzinfo=None) if isinstance(cell, datetime) else cell, "us")
+    return DateColumn(DateForm("Y-m-d", kind).read(cells), kind)

@@ -6,7 +6,7 @@ rows of another library, or with numbers where the training rows had text, have 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -153,7 +153,8 @@ class ColumnReading:
         )
 
 
-ISO = DateForm()
+ISO = DateForm("Y-m-d", "datetime")
+CLOCK = DateForm("time", "time")
 
 
 def _digits(labels: Categories, rows: int, width: int) -> CategoryObjects:

@@ -262,7 +262,7 @@ class DesignProfile:
     weight: Array
     rows: int
     names: list[str]
-    first: Any  # the first batch, as the user passed it
+    first: Batch
     source: DesignRows
     moments: Moments | None
 
@@ -333,7 +333,7 @@ class DesignProfile:
         source = BatchRows(batches, classes, None if soft is None else soft[1])
         moments = None if wide else total.blocks[0]
         rows = int(total.counts.rows.sum()) if soft is None else int(np.count_nonzero(first.row_weights))
-        return cls(classes, total.counts.weight, rows, names, first.X, source, moments)
+        return cls(classes, total.counts.weight, rows, names, first, source, moments)
 
 
 def _collected(specification: Specification, batch: Batch, soft: tuple[AnyArray, Array] | None) -> JointStatistics:

@@ -22,6 +22,7 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.utils import check_random_state
 
+from likely.choice.column_record import ColumnDecision, ColumnRecord
 from likely.data.batches import Batch, Batches, UnlabeledRows
 from likely.data.columns import read_rows, remember_columns
 from likely.data.content_folds import RowGroups
@@ -56,8 +57,8 @@ from likely.typing import (
     LabelsLike,
     RandomStateLike,
     TableLike,
-    WeightsLike,
     TypesLike,
+    WeightsLike,
 )
 
 BLENDS = (0.0, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)
@@ -249,6 +250,7 @@ class HybridClassifier(LinearClassifier):
         self.blend_, self.blend_path_, self.blend_note_ = chosen
         self.classes_, self._features = batch.counts.classes, objective.features
         self.odds_ = objective.log_odds(found.B)
+        self._record = ColumnRecord.of(batch, batches.inputs, objective.fit.specification.set_aside)
         self.n_iter_, self.converged_, self.path_ = found.iterations, found.converged, found.path
         self.generative_ = GenerativeClassifier(**generative.get_params(deep=False))
         objective.set_generative(self.generative_, found, batch)
@@ -327,6 +329,9 @@ class HybridClassifier(LinearClassifier):
 
     def _coefficient_names(self) -> tuple[str, ...]:
         return self._features.names
+
+    def _column_decisions(self) -> dict[str, ColumnDecision]:
+        return self.generative_._column_decisions()
 
     def _read(self, X: Any, start: int = 0) -> Table:
         set_aside = self.generative_._inputs_set_aside

@@ -11,11 +11,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from likely.choice.column_record import ColumnDecision, ColumnRecord
 from likely.data.reading import Reading
 from likely.data.row_blocks import evaluate
 from likely.data.sources import Tables
 from likely.data.table import Table
 from likely.discriminative.log_odds import LogOdds
+from likely.estimators.column_table import column_table
 from likely.estimators.posterior import Posterior
 from likely.families.parameters import Parameter
 from likely.model.explanation import Explanation, concatenated
@@ -38,10 +40,11 @@ class LinearClassifier(Posterior, rows=ROWS):
     feature_names_in_: Annotated[npt.NDArray[np.object_], Shape("features", "distinct")]
     _target_names: Annotated[tuple[Any, ...], Shape("_")]
     _reading: Annotated[Reading | None, Shape()] = None
+    _record: Annotated[ColumnRecord | None, Shape()] = None
 
     _saved: tuple[str, ...] = (
         *("classes_", "odds_", "n_iter_", "converged_"),
-        *("n_features_in_", "_target_names", "_reading"),
+        *("n_features_in_", "_target_names", "_reading", "_record"),
     )
 
     def _sizes(self) -> dict[str, Any]:
@@ -109,6 +112,18 @@ class LinearClassifier(Posterior, rows=ROWS):
         """Coefficients and intercepts relative to those of the reference class, (classes, d + 1), and their errors."""
         values = np.column_stack(self.odds_.in_user_units())
         return values - values[self._reference], self.odds_.standard_errors(self._reference)
+
+    @property
+    def columns_(self) -> Any:
+        """What each column of X became: a frame with its type, missing and distinct values, and the decision."""
+        check_is_fitted(self)
+        if self._record is None:
+            raise AttributeError("columns_ describes the columns of X, and this model has those of its basis.")
+        return column_table(self._record, self._reading, self._column_decisions(), None)
+
+    @abstractmethod
+    def _column_decisions(self) -> dict[str, ColumnDecision]:
+        """What the columns that are modelled became."""
 
     @abstractmethod
     def _coefficient_names(self) -> Sequence[str]:

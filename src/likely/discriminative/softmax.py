@@ -18,9 +18,10 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from likely.choice.column_reading import choose_reading, read_alike
+from likely.choice.column_record import SET_ASIDE, ColumnDecision, ColumnRecord
 from likely.data.batches import Batches
 from likely.data.columns import in_order, read_rows, remember_columns
-from likely.data.frames import target_names, whole_frame
+from likely.data.frames import input_names, target_names, whole_frame
 from likely.data.sources import is_source, targets_apart
 from likely.data.table import FITTED_COMPLETE, Table
 from likely.data.validation import read_table
@@ -45,7 +46,7 @@ from likely.export.scorer import Input, Scorer, scorer_of
 from likely.model.persistence import register
 from likely.numerics.expressions import finite, missing, number
 from likely.numerics.shapes import Shape
-from likely.typing import AnyArray, Array, TableLike, TargetsLike, TransformerLike, WeightsLike, TypesLike
+from likely.typing import AnyArray, Array, TableLike, TargetsLike, TransformerLike, TypesLike, WeightsLike
 
 LARGEST_PENALTY = 1e300  # of a coefficient in local units
 LEAST_PENALTY = 1e-13  # relative to the sum of squares of a column: smaller ones are lost in rounding errors
@@ -211,7 +212,7 @@ class SoftmaxRegression(LinearClassifier):
             With penalty=0, where the classes are perfectly separated, so that no maximum-likelihood estimate exists.
         """
         self._check_options()
-        targets = target_names(y, sample_weight)
+        targets, inputs = target_names(y, sample_weight), input_names(X)
         if not is_source(X):
             X, y, sample_weight = targets_apart(X, y, sample_weight)
         phi, basis = self._features(X, y)
@@ -223,8 +224,9 @@ class SoftmaxRegression(LinearClassifier):
         problem = Problem(design, sums, precision, self._local_penalty(design))
         found = minimise(problem, profile.total, self.tol, self.max_iter)
         covariance = self._covariance(problem, found, profile)
-        reading = profile.source.batches.first.table.reading
-        self._frame = remember_columns(self, profile.first if is_source(X) else X, targets, reading)
+        first = profile.first
+        self._record = None if basis is not None else ColumnRecord.of(first, inputs)
+        self._frame = remember_columns(self, first.X if is_source(X) else X, targets, first.table.reading)
         self.classes_, self.basis_ = profile.classes, basis
         self.odds_ = log_odds_of(design, len(profile.names), found.B, covariance)
         self.fit_ = _goodness_of_fit(problem, found, profile, covariance)
@@ -393,6 +395,13 @@ class SoftmaxRegression(LinearClassifier):
             error = None if errors is None else float(errors[k, j])
             found.append(coefficient(labels[k], names[j], float(values[k, j]), error, quantile))
         return found
+
+    def _column_decisions(self) -> dict[str, ColumnDecision]:
+        coefficients, names = self.odds_.linear, self._coefficient_names()
+        return {
+            name: ColumnDecision("coefficient" if used else SET_ASIDE)
+            for name, used in zip(names, np.any(coefficients, axis=0).tolist(), strict=True)
+        }
 
     def _coefficient_names(self) -> list[str]:
         if self.basis_ is not None and hasattr(self.basis_, "get_feature_names_out"):

@@ -19,15 +19,15 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from likely.choice.agreement import agreed
-from likely.choice.default_families import Declared
-from likely.choice.column_record import ColumnDecision, ColumnRecord
 from likely.choice.column_reading import choose_reading, read_alike
+from likely.choice.column_record import ColumnDecision, ColumnRecord
+from likely.choice.default_families import Declared
 from likely.choice.fitting import FitOptions, fit_by_sums, fit_model, fit_rows, specify
 from likely.data.batches import Batch, Batches
 from likely.data.columns import read_rows, remember_columns, remember_schema
 from likely.data.frames import FrameSchema
-from likely.data.reading import Reading, TrainingReader
 from likely.data.labels import encode_labels, label_values
+from likely.data.reading import Reading, TrainingReader
 from likely.data.table import DECLARE, ENCODE, FITTED, Table
 from likely.data.validation import read_table
 from likely.errors import InputError, InputTypeError, LikelyError, NoEvidenceError, check_number
@@ -188,8 +188,8 @@ class Learner(BaseEstimator):
         """The table of columns of a fit of these rows."""
         specification = self._specify(batches)
         first, record = batches.first, self._recorded(batches, specification)
-        families = getattr(self, "families", None)
-        decisions = family_decisions(specification, specification.families, families, hasattr(self, "families"))
+        families, constant = getattr(self, "families", None), record.constant(first.table.reading)
+        decisions = family_decisions(specification, families, hasattr(self, "families"), constant)
         return column_table(record, first.table.reading, decisions, FrameSchema.of(first.X).backend)
 
     @property
@@ -210,8 +210,10 @@ class Learner(BaseEstimator):
 
     def _column_decisions(self) -> dict[str, ColumnDecision]:
         """What the columns that are modelled became."""
-        fit, families = self._fitted(), getattr(self, "families", None)
-        return family_decisions(fit.specification, fit.families, families, hasattr(self, "families"))
+        families = getattr(self, "families", None)
+        blocks = self.model_.blocks
+        ignored = {self.model_.names[j] for block in blocks for j in block.index[block.conditionals.ignored_columns()]}
+        return family_decisions(self.specification_, families, hasattr(self, "families"), ignored)
 
     def _set_fit(
         self,

@@ -10,7 +10,7 @@ from likely.estimators import family_mapping
 from likely.estimators.generative import JointDensity
 from likely.estimators.posterior import Posterior
 from likely.model.persistence import register
-from likely.typing import TableLike, TargetsLike, WeightsLike, TypesLike
+from likely.typing import TableLike, TargetsLike, WeightsLike
 
 
 @register

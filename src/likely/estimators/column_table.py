@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from likely.choice.column_record import IGNORED, ColumnDecision, ColumnRecord
+from likely.choice.column_record import IGNORED, SET_ASIDE, ColumnDecision, ColumnRecord
 from likely.data.reading import Reading
 from likely.families.base import Family
+from likely.families.log_normal import LogNormal
 from likely.model.plans import column_index
 from likely.model.rendering import to_frame
 from likely.model.specification import Specification
@@ -24,12 +25,13 @@ def column_table(
 
 
 def family_decisions(
-    specification: Specification, families: Mapping[Any, Any], declared: Any, chooses: bool
+    specification: Specification, declared: Any, chooses: bool, ignored: Collection[str] = ()
 ) -> dict[str, ColumnDecision]:
     """What each column of a model with these families became; `declared` is the option `families`.
 
-    `chooses` is whether the estimator has this option.
+    `chooses` is whether the estimator has this option, `ignored` are columns without any variation.
     """
+    families = specification.families
     compared = {name for choice in specification.choices if choice.log_density for name in choice.columns}
     given = _declared_columns(declared, specification.names)
     found = {}
@@ -38,13 +40,20 @@ def family_decisions(
         for name in names:
             reason = DECLARED if name in given else CHOSEN if name in compared else ""
             change = f"families={{{name!r}: None}}" if chooses else ""
-            if family is None:
-                found[name] = ColumnDecision("set aside", IGNORED if name in given else "")
+            if family is None or name in ignored:
+                found[name] = ColumnDecision(SET_ASIDE, IGNORED if family is None and name in given else "")
                 continue
             others = len(names) - 1
             joint = f", joint with {others} {'other' if others == 1 else 'others'}" if others else ""
-            found[name] = ColumnDecision(f"{type(family).__name__}{joint}", reason, change)
+            found[name] = ColumnDecision(f"{_family_name(family, name)}{joint}", reason, change)
     return found
+
+
+def _family_name(family: Family, column: str) -> str:
+    """The family of a column; in a joint block of x and log x that of the column alone."""
+    if isinstance(family, LogNormal) and family.log is not None:
+        return "LogNormal" if column in family.log else "Gaussian"
+    return type(family).__name__
 
 
 def _declared_columns(declared: Any, names: tuple[str, ...]) -> Collection[str]:

@@ -24,7 +24,7 @@ from likely.model.joint import JointModel
 from likely.model.persistence import register
 from likely.numerics.arrays import has_missing
 from likely.numerics.ties import ROUNDING
-from likely.typing import Array, ClassPriorLike, LabelsLike, TableLike, WeightsLike, TypesLike
+from likely.typing import Array, ClassPriorLike, LabelsLike, TableLike, TypesLike, WeightsLike
 
 
 @register

@@ -46,8 +46,8 @@ from likely.typing import (
     LabelsLike,
     RandomStateLike,
     TableLike,
-    WeightsLike,
     TypesLike,
+    WeightsLike,
 )
 
 Result = TypeVar("Result")

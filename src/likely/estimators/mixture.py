@@ -28,8 +28,8 @@ from likely.typing import (
     LabelsLike,
     RandomStateLike,
     TableLike,
-    WeightsLike,
     TypesLike,
+    WeightsLike,
 )
 
 MAX_COMPONENTS = 10  # of n_components='bic'

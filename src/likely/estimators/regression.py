@@ -45,8 +45,8 @@ from likely.typing import (
     RandomStateLike,
     TableLike,
     TargetsLike,
-    WeightsLike,
     TypesLike,
+    WeightsLike,
 )
 
 CLASSES = "Set classes={column} for one regression per category, encode the column (OneHotEncoder), or drop it."

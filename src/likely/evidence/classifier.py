@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from likely.choice.column_reading import choose_reading, read_alike
+from likely.choice.column_record import IGNORED, SET_ASIDE, ColumnDecision, ColumnRecord
 from likely.data.batches import Batch, Batches
 from likely.data.columns import read_rows, remember_columns, remember_schema
 from likely.data.frames import FrameSchema
@@ -26,6 +27,7 @@ from likely.data.validation import read_table
 from likely.errors import InputError, InputTypeError, check_choice, check_number, listed
 from likely.estimators import posterior
 from likely.estimators.classifiers import GenerativeClassifier
+from likely.estimators.column_table import column_table
 from likely.estimators.model_options import plain_text
 from likely.estimators.posterior import Posterior
 from likely.evidence.declared import EvidenceColumns
@@ -58,8 +60,8 @@ from likely.typing import (
     RandomStateLike,
     TableLike,
     TargetsLike,
-    WeightsLike,
     TypesLike,
+    WeightsLike,
 )
 
 MOST_SPARSE_COLUMNS = 10_000
@@ -161,6 +163,7 @@ class EvidenceClassifier(Posterior):
     _rows: Annotated[int, Shape(">=0")]
     _target_names: tuple[Any, ...]
     _reading: Reading | None = None
+    _record: ColumnRecord
 
     _not_exported = "trees and neighbours have no expression; export a GenerativeClassifier instead"
 
@@ -245,12 +248,20 @@ class EvidenceClassifier(Posterior):
         with progress("views of EvidenceClassifier") as step:
             model, learnt = self._learnt(distinct_rows(batch, found.columns), found, step)
         core._fit_batches(batches)
-        return self._become(batch, model, core, learnt.pooled, learnt.shares)
+        record = ColumnRecord.of(batches.known, batches.inputs, core.specification_.set_aside)
+        return self._become(batch, model, core, learnt.pooled, learnt.shares, record)
 
     def _become(
-        self, batch: Batch, model: EvidenceModel, core: GenerativeClassifier, pooled: PooledWeights, shares: Array
+        self,
+        batch: Batch,
+        model: EvidenceModel,
+        core: GenerativeClassifier,
+        pooled: PooledWeights,
+        shares: Array,
+        record: ColumnRecord,
     ) -> Self:
         """Become fitted to the rows of a batch."""
+        self._record = record
         self._frame = remember_columns(self, batch.X, batch.targets, batch.table.reading)
         self.model_, self.generative_, self.pooled_, self._shares = model, core, pooled, shares
         self._prior, self._rows = None, batch.table.rows
@@ -288,7 +299,7 @@ class EvidenceClassifier(Posterior):
         counted = model.counted(distinct_rows(batch, model.encoding.columns, model.classes))
         core = structure_of.generative_
         core = core._with(core._fitted().counted(Batches.of([batch])))
-        return self._become(batch, counted, core, structure_of.pooled_, structure_of._shares)
+        return self._become(batch, counted, core, structure_of.pooled_, structure_of._shares, structure_of._record)
 
     # -- updates
 
@@ -621,6 +632,30 @@ class EvidenceClassifier(Posterior):
     typicality, novelty, sample, impute = map(_of_generative, ("typicality", "novelty", "sample", "impute"))
 
     @property
+    def columns_(self) -> Any:
+        """What each column of X became: a frame with its type, missing and distinct values, and the decision.
+
+        `decision` begins with the name of the family in `generative_`, 'expanded to', 'set aside' or 'target'; `reason`
+        says why, and `change` is the option that decides otherwise. Counts are those of the rows of the fit.
+        """
+        check_is_fitted(self)
+        return column_table(self._record, self._reading, self._column_decisions(), self._frame.backend)
+
+    def _column_decisions(self) -> dict[str, ColumnDecision]:
+        """What the columns that are modelled became: text and copies are no columns of the joint density."""
+        encoding, found = self.model_.encoding, self.generative_._column_decisions()
+        declared = {encoding.names[j] for j in columns_set_aside(self.families, encoding.names)}
+        texts, read = set(encoding.texts.tolist()), set(encoding.columns.tolist())
+        for j, name in enumerate(encoding.names):
+            if j in texts:
+                found[name] = ColumnDecision("Text", "", f"families={{{name!r}: None}}")
+            elif found[name].is_set_aside:
+                found[name] = ColumnDecision(SET_ASIDE, IGNORED if name in declared else "")
+            elif j not in read:
+                found[name] = ColumnDecision(SET_ASIDE, "copy of another column", "drop the other column")
+        return found
+
+    @property
     def weights_(self) -> Any:
         """Frame with the `view`, `column`, `term`, `weight` and `share` of each term: its share of the evidence."""
         check_is_fitted(self)
@@ -680,6 +715,7 @@ class EvidenceClassifier(Posterior):
                 **frame.to_file(),
                 "width": self.n_features_in_,
                 "target_names": self._target_names,
+                "record": self._record,
             },
         }
 
@@ -688,11 +724,12 @@ class EvidenceClassifier(Posterior):
         self._check_options()
         self.model_, self.pooled_, self._shares = content["model"], content["pooled"], content["shares"]
         self._prior, self._rows = content["prior"], content["rows"]
-        model, columns, core = self.model_, content["columns"], content["generative"]
+        columns, core = content["columns"], content["generative"]
         self.generative_ = core["estimator"]._restore(core)
         check(self)
         self._frame = FrameSchema.from_file(columns, columns["names"])
         remember_schema(self, self._frame, columns["width"], tuple(columns["target_names"]))
+        self._record = columns["record"]
         return self
 
 
