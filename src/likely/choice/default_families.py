@@ -6,7 +6,7 @@ are independent in naive Bayes. Identifiers in frames have no block; text has on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ from likely.choice.histogram_edges import with_edges
 from likely.choice.joint_block import DefaultColumn, joint_columns, wide_choice
 from likely.choice.text_options import with_texts
 from likely.data.batches import Batches
+from likely.data.table import Table
 from likely.errors import InputError, InputTypeError, listed
 from likely.families.base import Family
 from likely.families.gaussian.family import Gaussian
@@ -33,6 +34,7 @@ from likely.model.plans import (
 )
 
 Others = Literal["joint", "independent", "components"]
+MOST_NAMED = 5  # columns that an error names with their reasons
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,12 +95,23 @@ def choose_families(declared: Declared, profiles: Sequence[ColumnProfile], rows:
     if named:
         found = [*_plans_by_family(named, declared.others, rows), *found]
     if not found and not plans:
-        why = "no document has a term" if texts else "as identifiers, free text or by families"
-        raise InputError(
-            f"All columns of X are set aside, {why}: {listed(table.names)}. Declare the family of a column to use it, "
-            "as in families={column: Categorical()}."
-        )
+        reasons = {j: each.identifier_reason for j, each in zip(columns, profiles, strict=True)}
+        reasons |= dict.fromkeys(declared.aside, "by families")
+        if declared.others != "components":
+            reasons |= dict.fromkeys(texts, "no document has a term")
+        raise all_set_aside(table, reasons)
     return (*plans, *found)
+
+
+def all_set_aside(table: Table, reasons: Mapping[int, str]) -> InputError:
+    """The error about a table without any column to use; `reasons` are those that are known, by column."""
+    each = [f"{name!r} ({reasons.get(j) or 'an identifier'})" for j, name in enumerate(table.names)]
+    more = f" and {len(each) - MOST_NAMED} more" if len(each) > MOST_NAMED else ""
+    text = table.kinds[0] == "category"
+    return InputError(
+        f"All columns of X are set aside: {', '.join(each[:MOST_NAMED])}{more}. Declare the family of a column to use "
+        f"it, as in GenerativeClassifier(families={{{table.names[0]!r}: {'Categorical' if text else 'Gaussian'}()}})."
+    )
 
 
 def _plans_by_family(profiles: dict[int, ColumnProfile], others: Others, rows: Batches) -> list[Plan]:
