@@ -114,7 +114,7 @@ def test_what_is_declared_or_has_no_names_is_never_set_aside() -> None:
     assert isinstance(model.families_["name"], Categorical)
     array = frame[["id", "u"]].to_numpy()
     assert None not in NaiveBayes().fit(array, frame["species"]).families_.values()
-    assert None not in NaiveBayes().fit(frame[:99], "species").families_.values()
+    assert None not in NaiveBayes().fit(frame[:49], "species").families_.values()
 
 
 def test_weights_count_as_rows_of_an_identifier() -> None:
@@ -126,9 +126,9 @@ def test_weights_count_as_rows_of_an_identifier() -> None:
     assert None not in repeated.families_.values()
 
 
-def test_integers_with_gaps_and_repeated_text_are_used() -> None:
+def test_measurements_in_whole_numbers_and_repeated_text_are_used() -> None:
     frame = table()
-    frame["id"] = 2 * frame["id"]
+    frame["id"] = np.unique(np.round(np.random.default_rng(0).lognormal(10, 1, 130)))[:120]
     frame["name"] = [f"person {i % 100}" for i in range(120)]
     assert None not in NaiveBayes().fit(frame, "species").families_.values()
 
@@ -147,10 +147,50 @@ def test_a_mapping_sets_columns_aside() -> None:
     assert_allclose(model.predict_proba(frame), plain.predict_proba(frame[["u", "group"]]), rtol=1e-12)
     again = NaiveBayes(model.families_).fit(frame, "species")
     assert_allclose(again.predict_proba(frame), model.predict_proba(frame), rtol=1e-12)
-    with pytest.raises(InputError, match="All columns of X are set aside"):
-        NaiveBayes().fit(frame[["id", "name"]], frame["species"])
-    with pytest.raises(InputError, match="All columns of X are set aside"):
-        NaiveBayes({"u": None}).fit(frame[["u"]], frame["species"])
+
+
+@pytest.mark.parametrize("Model", [NaiveBayes, GenerativeClassifier, EvidenceClassifier])
+def test_an_error_says_why_all_columns_are_set_aside_and_how_to_use_one(Model: Any) -> None:
+    frame = table()
+    with pytest.raises(InputError, match="All columns of X are set aside") as caught:
+        Model(families={"u": None}).fit(frame[["id", "name", "u"]], frame["species"])
+    assert str(caught.value) == (
+        "All columns of X are set aside: 'id' (row numbers: distinct whole numbers, evenly spread), 'name' (codes, all "
+        "distinct), 'u' (by families). Declare the family of a column to use it, as in "
+        "GenerativeClassifier(families={'id': Gaussian()})."
+    )
+
+
+@pytest.mark.parametrize("Model", [NaiveBayes, GenerativeClassifier, EvidenceClassifier])
+def test_row_numbers_are_set_aside_after_a_split_as_in_the_whole(Model: Any) -> None:
+    rng, n = np.random.default_rng(0), 600
+    frame = pd.DataFrame({"Unnamed: 0": np.arange(n), "x": rng.normal(size=n)})
+    y = np.repeat(["a", "b"], n // 2)
+    half = rng.permutation(n) < n // 2
+    plain = frame[["x"]]
+    for rows in (half, ~half, np.ones(n, dtype=bool), rng.permutation(n) < 60):
+        expected = Model().fit(plain[rows], y[rows])
+        model = Model().fit(frame[rows], y[rows])
+        assert_allclose(model.predict_proba(frame), expected.predict_proba(plain), atol=1e-9)
+    assert likely.cross_validate(Model(), frame, y, 5).error.mean() > 0.4
+
+
+def test_parts_and_frames_agree_on_identifiers() -> None:
+    rng, n = np.random.default_rng(0), 100_000
+    frame = pd.DataFrame(
+        {
+            "account": rng.integers(10**11, 10**12, n),
+            "serial": 3 * rng.permutation(2 * n)[:n],
+            "balance": np.round(rng.lognormal(15.0, 1.0, n)),
+            "millisecond": rng.integers(0, 86_400_000, n),
+            "y": rng.integers(0, 2, n),
+        }
+    )
+    for X in (frame, Chunks(frame, 30_000), pl.from_pandas(frame).lazy(), frame.sample(frac=0.1, random_state=0)):
+        families = NaiveBayes(calibration=None).fit(X, "y").families_
+        aside = [name for name, family in families.items() if family is None]
+        assert aside[:2] == ["account", "serial"]
+        assert "balance" not in aside
 
 
 @pytest.mark.parametrize("library", MAKE)

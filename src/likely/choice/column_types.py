@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
 
+from likely.choice import identifiers
 from likely.data.batches import Batch, Batches
 from likely.data.table import Table
 from likely.families.base import Family
@@ -30,9 +32,8 @@ DISPERSIONS = (0.125, 0.25, 0.5, 2.0, 4.0, 8.0, 16.0, 32.0)  # of negative binom
 DISTINCT = 2**16  # distinct values that are collected, at most
 FIRST_ROWS = 4096  # rows that are searched for fractions first
 SPAN = 2**20  # range of integers within which distinct values are found by marking
-IDENTIFIER_ROWS = 100  # rows from which columns of a frame may be identifiers or free text
-IDENTIFIER_DISTINCT = 0.9  # proportion of distinct text values above which a column identifies rows
 TEXT_DISTINCT = 0.5  # proportion of distinct values above which a column of strings may be text
+DIGIT = re.compile(r"\d")
 TEXT_WORDS = 4.0  # mean number of words of its distinct values, at least
 
 
@@ -41,7 +42,8 @@ class ColumnProfile:
     """The kind of a column and a summary of its values, by which its family is chosen. Profiles of batches add up.
 
     `distinct` are the distinct values of whole numbers, None if there are more than `DISTINCT`; `different` is their
-    number, also of text, as far as it is known. A row of weight w counts as w rows, and at least as one.
+    number, also of text, as far as it is known; `drawn` is a sample of more than DISTINCT whole numbers that are all
+    distinct, as far as the sample shows. A row of weight w counts as w rows, and at least as one.
     """
 
     kind: str
@@ -55,6 +57,8 @@ class ColumnProfile:
     distinct: AnyArray | None = field(default_factory=lambda: np.zeros(0))
     different: int = 0
     words: int = 0  # in the distinct values of a column of strings, where more than half of the values are distinct
+    coded: int = 0  # distinct values with a digit of such a column
+    drawn: AnyArray | None = None
 
     @classmethod
     def at(cls, table: Table, j: int, weights: Array | None, frame: bool = False) -> ColumnProfile:
@@ -82,8 +86,9 @@ class ColumnProfile:
         if found.different <= TEXT_DISTINCT * found.size:
             return found
         values = [column.vocabulary[code] for code in distinct.tolist()]
+        coded = sum(DIGIT.search(str(value)) is not None for value in values)
         strings = all(isinstance(value, str) for value in values)
-        return replace(found, words=sum(len(value.split()) for value in values) if strings else 0)
+        return replace(found, words=sum(len(value.split()) for value in values) if strings else 0, coded=coded)
 
     @classmethod
     def of_numbers(
@@ -107,9 +112,16 @@ class ColumnProfile:
             total = float(values.sum(dtype=np.float64) if weights is None else values.astype(np.float64) @ weights)
         weight = float(len(values)) if weights is None else float(weights.sum())
         distinct = _distinct(values, int(low), int(high))
-        known = distinct if distinct is not None and len(distinct) <= DISTINCT else None
-        different = 0 if distinct is None else len(distinct)
-        return cls(kind, len(values), weight, len(values) < size, True, low, high, total, known, different)
+        found = cls(kind, len(values), weight, len(values) < size, True, low, high, total)
+        if distinct is not None and (len(distinct) <= DISTINCT or len(distinct) < len(values)):
+            known = distinct if len(distinct) <= DISTINCT else None
+            return replace(found, distinct=known, different=len(distinct))
+        return found._with_many(values)
+
+    def _with_many(self, values: AnyArray) -> ColumnProfile:
+        """The profile of more whole numbers than are collected: they are all distinct where those of a sample are."""
+        drawn = identifiers.sampled(values)
+        return replace(self, distinct=None, drawn=drawn, different=0 if drawn is None else self.rows)
 
     @classmethod
     def _of_fractions(cls, kind: str, values: AnyArray, weights: Array | None, missing: bool) -> ColumnProfile:
@@ -124,11 +136,12 @@ class ColumnProfile:
         kinds = {profile.kind for profile in (self, other) if profile.rows} or {self.kind}
         kind = kinds.pop() if len(kinds) == 1 else "category" if "category" in kinds else "number"
         both = None
-        if self.distinct is not None and other.distinct is not None:
+        if not (self.rows and other.rows):
+            both = self.distinct if self.rows else other.distinct  # whose type an empty array would change
+        elif self.distinct is not None and other.distinct is not None:
             both = np.union1d(self.distinct, other.distinct)
-        apart = self.high < other.low or other.high < self.low
-        different = self.different + other.different if apart or kind == "category" else 0
-        return ColumnProfile(
+        many = both is None or len(both) > DISTINCT
+        total = ColumnProfile(
             kind,
             self.rows + other.rows,
             self.weight + other.weight,
@@ -137,25 +150,35 @@ class ColumnProfile:
             min(self.low, other.low),
             max(self.high, other.high),
             self.total + other.total,
-            None if both is None or len(both) > DISTINCT else both,
-            different if both is None else len(both),
+            None if many else both,
+            self.different + other.different if kind == "category" else 0 if both is None or many else len(both),
             self.words + other.words,
+            self.coded + other.coded,
         )
+        mine, others = self._all_distinct, other._all_distinct
+        if kind != "number" or not many or mine is None or others is None:
+            return total
+        return total._with_many(np.concatenate([mine, others]))
+
+    @property
+    def _all_distinct(self) -> AnyArray | None:
+        """Whole numbers that are all distinct, or a sample of them; None for others."""
+        known = self.drawn if self.distinct is None else self.distinct
+        return known if self.whole and self.different == self.rows else None
 
     def with_sample(self, drawn: ColumnProfile) -> ColumnProfile:
         """The profile with the distinct values of a random sample of the rows.
 
         Profiles of parts count a text once for each part. The proportion of distinct texts is at most that of the
-        parts, and at most that of the sample. Of many whole numbers the distinct ones are not known: they are all
-        distinct where those of the sample are, and there are as many as the range has.
+        parts, and at most that of the sample.
         """
-        if self.kind != "category":
-            same = drawn.whole and 0 < drawn.different == drawn.size and self.high - self.low + 1 == self.size
-            return replace(self, different=round(self.size)) if self._unknown_distinct and same else self
-        if not drawn.different or not self.size:
+        if self.kind != "category" or not drawn.different or not self.size:
             return self
         different = min(float(self.different), self.size * drawn.different / drawn.size)
-        return replace(self, different=round(different), words=round(different * drawn.words / drawn.different))
+        part = different / drawn.different
+        return replace(
+            self, different=round(different), words=round(part * drawn.words), coded=round(part * drawn.coded)
+        )
 
     @property
     def size(self) -> float:
@@ -163,15 +186,9 @@ class ColumnProfile:
         return max(float(self.rows), self.weight)
 
     @property
-    def _unknown_distinct(self) -> bool:
-        """Whether there were too many distinct whole numbers to keep."""
-        return self.kind == "number" and self.whole and self.distinct is None and not self.different
-
-    @property
     def needs_sample(self) -> bool:
         """Whether the sum of the distinct values of parts does not tell if the column has text or identifies rows."""
-        unknown = self._unknown_distinct and self.rows > DISTINCT
-        return unknown or (self.kind == "category" and self.different > TEXT_DISTINCT * self.size)
+        return self.kind == "category" and self.different > TEXT_DISTINCT * self.size
 
     @property
     def is_text(self) -> bool:
@@ -181,15 +198,30 @@ class ColumnProfile:
 
     @property
     def is_identifier(self) -> bool:
-        """Whether the column identifies rows: nearly all strings distinct, or distinct and consecutive integers.
+        """Whether the column identifies rows, as text of many words does too."""
+        return bool(self.identifier_reason)
 
-        Text does not, although its values may be distinct.
-        """
-        if self.size < IDENTIFIER_ROWS or self.kind == "boolean":
-            return False
+    @property
+    def identifier_reason(self) -> str:
+        """Why the column identifies rows, such as "codes, all distinct"; "" if it does not."""
+        found = self._as_identifier()
+        return found.reason if found.certain else ""
+
+    @property
+    def may_be_identifier(self) -> str:
+        """Why a column that is used may identify rows; "" if nothing suggests it."""
+        found = self._as_identifier()
+        return "" if found.certain else found.reason
+
+    def _as_identifier(self) -> identifiers.Finding:
+        """By the distinct values alone, never by the order of rows: parts of a table agree with the whole."""
+        if self.size < identifiers.IDENTIFIER_ROWS or self.kind == "boolean":
+            return identifiers.Finding()
         if self.kind == "category":
-            return self.different > IDENTIFIER_DISTINCT * self.size
-        return self.whole and self.different == self.size and self.high - self.low + 1 == self.different
+            return identifiers.of_text(self.different, self.size, self.coded, self.is_text)
+        if self.size > self.rows * (1.0 + 1e-9):  # some rows count as several
+            return identifiers.Finding()
+        return identifiers.of_numbers(self._all_distinct, self.low, self.high, self.rows)
 
     @property
     def numbers(self) -> str:

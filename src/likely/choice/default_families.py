@@ -6,7 +6,7 @@ are independent in naive Bayes. Identifiers in frames have no block; text has on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -36,6 +36,7 @@ from likely.model.plans import (
 )
 
 Others = Literal["joint", "independent", "components"]
+MOST_NAMED = 5  # columns that an error names with their reasons
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,7 +94,8 @@ def choose_families(declared: Declared, profiles: Sequence[ColumnProfile], rows:
     profiles = [each for j, each in zip(columns, profiles, strict=True) if j not in others]
     columns = [j for j in columns if j not in others]
     texts = [j for j, each in zip(columns, profiles, strict=True) if table.is_frame and each.is_text]
-    named = {j: each for j, each in zip(columns, profiles, strict=True) if not (table.is_frame and each.is_identifier)}
+    aside = set(identifiers_among(table, columns, profiles))
+    named = {j: each for j, each in zip(columns, profiles, strict=True) if j not in aside}
     found: list[Plan] = []
     if declared.others != "components":  # which have no labels that options of text could be chosen by
         named = {j: each for j, each in named.items() if j not in texts}
@@ -101,11 +103,11 @@ def choose_families(declared: Declared, profiles: Sequence[ColumnProfile], rows:
     if named:
         found = [*_plans_by_family(named, declared.others, rows), *found]
     if not found and not plans:
-        why = "no document has a term" if texts else "as identifiers, free text or by families"
-        raise InputError(
-            f"All columns of X are set aside, {why}: {listed(table.names)}. Declare the family of a column to use it, "
-            "as in families={column: Categorical()}."
-        )
+        reasons = {j: each.identifier_reason for j, each in zip(columns, profiles, strict=True)}
+        reasons |= dict.fromkeys(declared.aside, "by families")
+        if declared.others != "components":
+            reasons |= dict.fromkeys(texts, "no document has a term")
+        raise all_set_aside(table, reasons)
     return (*plans, *found)
 
 
@@ -122,6 +124,25 @@ def _plans_by_reading(table: Table, columns: Sequence[int], others: Others) -> l
         elif period is not None and others != "components":
             found.setdefault(f"{period}", (VonMises(period=period), []))[1].append(j)
     return [Plan(tuple(places), family) for family, places in found.values()]
+
+
+def identifiers_among(table: Table, columns: Sequence[int], profiles: Sequence[ColumnProfile]) -> list[int]:
+    """The columns of a frame that identify rows; parts of dates, and columns that `types` declares, do not."""
+    if not table.is_frame:
+        return []
+    kept = () if table.reading is None else table.reading.no_identifiers
+    return [j for j, each in zip(columns, profiles, strict=True) if each.is_identifier and j not in kept]
+
+
+def all_set_aside(table: Table, reasons: Mapping[int, str]) -> InputError:
+    """The error about a table without any column to use; `reasons` are those that are known, by column."""
+    each = [f"{name!r} ({reasons.get(j) or 'an identifier'})" for j, name in enumerate(table.names)]
+    more = f" and {len(each) - MOST_NAMED} more" if len(each) > MOST_NAMED else ""
+    text = table.kinds[0] == "category"
+    return InputError(
+        f"All columns of X are set aside: {', '.join(each[:MOST_NAMED])}{more}. Declare the family of a column to use "
+        f"it, as in GenerativeClassifier(families={{{table.names[0]!r}: {'Categorical' if text else 'Gaussian'}()}})."
+    )
 
 
 def _plans_by_family(profiles: dict[int, ColumnProfile], others: Others, rows: Batches) -> list[Plan]:

@@ -192,6 +192,14 @@ class Reading:
         """The columns of the table that come from a column of the input."""
         return next((column.names for column in self.columns if column.name == name), (name,))
 
+    @cached_property
+    def no_identifiers(self) -> frozenset[int]:
+        """Columns of the table that are parts of dates, or categories that the user declared."""
+        each = (column for column in self.columns for _ in column.names)
+        return frozenset(
+            j for j, column in enumerate(each) if column.parts or (column.declared and column.kind == "category")
+        )
+
     @property
     def input_names(self) -> dict[str, str]:
         """The column of the input that each column of the table comes from, by name."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from likely.choice.column_types import column_profiles, text_columns
+from likely.choice.default_families import all_set_aside, identifiers_among
 from likely.data.batches import Batch, Batches
 from likely.data.table import Table
 from likely.errors import InputError, listed
@@ -34,10 +35,15 @@ class EvidenceColumns:
         """Text columns are those that are declared or recognised, without those that are set aside."""
         table = batch.table
         declared = {column_index(name, table.names): family for name, family in checked_families(families).items()}
-        aside = np.array([j for j, family in declared.items() if family is None], dtype=np.intp)
+        declared_aside = [j for j, family in declared.items() if family is None]
+        aside = np.array(declared_aside, dtype=np.intp)
         given = np.array([j for j, family in declared.items() if family is not None], dtype=np.intp)
         texts = np.union1d(np.setdiff1d(text_columns(table, batch.weights), aside), given).astype(np.intp)
-        columns = without_copies(table, np.setdiff1d(_used_columns(batch, texts), aside).tolist())
+        identifiers = _identifiers(batch, texts)
+        used = [j for j in range(table.width) if j not in identifiers and j not in declared_aside]
+        if not used:
+            raise all_set_aside(table, identifiers | dict.fromkeys(declared_aside, "by families"))
+        columns = without_copies(table, used)
         return cls(np.asarray(columns, dtype=np.intp), np.intersect1d(texts, columns), aside)
 
     def joint_density(self, table: Table) -> GenerativeClassifier:
@@ -75,10 +81,11 @@ def checked_families(families: Any) -> Mapping[Any, Any]:
     return families
 
 
-def _used_columns(batch: Batch, texts: AnyArray) -> list[int]:
-    """Columns of a table except identifiers in frames."""
+def _identifiers(batch: Batch, texts: AnyArray) -> dict[int, str]:
+    """Identifiers in frames, with the reason of each; text columns are none."""
     table = batch.table
     if table.is_sparse or not table.is_frame:
-        return list(range(table.width))
+        return {}
     profiles = column_profiles(Batches.of([batch]), range(table.width))
-    return [j for j, profile in enumerate(profiles) if j in texts or not profile.is_identifier]
+    found = identifiers_among(table, range(table.width), profiles)
+    return {j: profiles[j].identifier_reason for j in found if j not in texts}

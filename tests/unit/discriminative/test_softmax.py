@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, SplineTransformer
 
 from likely import NaiveBayes, SoftmaxRegression, load, scan
+from likely.data.batches import Batches
 from likely.data.validation import read_table
 from likely.discriminative import newton
 from likely.discriminative.design import Design, DesignProfile
@@ -42,7 +43,7 @@ def drawn(rows: int, columns: int, classes: int, seed: int = 0) -> Draw:
 
 
 def problem_of(X: Any, y: Any, penalty: float = 0.7, weights: Any = None, intercept: bool = True) -> Problem:
-    look = DesignProfile.of(X, y, weights, read_table, "SoftmaxRegression")
+    look = DesignProfile.of(X, y, lambda labels: Batches(X, labels, weights, read_table, "SoftmaxRegression"))
     design, sums = look.design(intercept, only_independent=False)
     line = np.full(design.size, penalty)
     if intercept:
