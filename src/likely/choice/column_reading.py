@@ -21,17 +21,22 @@ from likely.families.base import Family
 from likely.model.plans import column_index
 
 Reader: TypeAlias = Callable[[Any, int], Table]
+DAY = 86_400_000_000  # microseconds
 YEAR = 366.0  # days, up to which the day of the year is the number of days
 LEAST = 0.95  # proportion of the rows with a value that are numbers, or dates, in a column of text
 
 
-def choose_reading(table: Table, types: Any = None, families: Any = None, normalize: bool = False) -> Reading:
-    """How the columns of training rows are read; `types` and `families` are the options of the estimator."""
+def choose_reading(
+    table: Table, types: Any = None, families: Any = None, normalize: bool = False, periodic: bool = True
+) -> Reading:
+    """How the columns of training rows are read; `types` and `families` are the options of the estimator.
+
+    `periodic` is whether the model has a family for the periodic parts of dates.
+    """
     declared = declared_types(types, table.names)
     modelled = _declared_families(families, table.names)
-    return Reading(
-        tuple(_Column(table, j, declared.get(j), modelled.get(j), normalize).reading() for j in range(table.width))
-    )
+    columns = (_Column(table, j, declared.get(j), modelled.get(j), normalize) for j in range(table.width))
+    return Reading(tuple(replace(column.reading(), periodic=periodic) for column in columns))
 
 
 def read_alike(
@@ -145,18 +150,18 @@ class _Column:
         """Text as numbers or dates where nearly all values are, else as it is."""
         values, counts = self._texts()
         texts = [value if isinstance(value, str) else repr(value) for value in values]
-        least = LEAST if self.wanted is None else 0.0
-        if self.wanted != "date":
+        least = LEAST if self.declared is None else 0.0
+        if self.declared != "date":
             form, _ = number_form(texts, counts, least)
-            if form is None and self.wanted == "number" and self.declared:
+            if form is None and self.declared == "number":
                 form = PLAIN
             if form is not None:
                 strays = self._strays(texts, counts, np.isnan(form.read(texts)), "number")
                 form, declared = replace(form, example=""), self.declared is not None
                 return ColumnReading(self.name, "number", numbers=form, strays=strays, declared=declared)
-        if self.wanted != "number":
+        if self.declared != "number":
             dates, _ = date_form(texts, counts, least)
-            if dates is None and self.wanted == "date":
+            if dates is None and self.declared == "date":
                 raise InputError(
                     f"types[{self.name!r}]='date': {texts[0]!r} is not a date in a known form. Write dates as "
                     "2026-01-31 or 2026-01-31T10:00:00."
@@ -164,7 +169,7 @@ class _Column:
             if dates is not None:
                 instants = dates.read(texts)
                 strays = self._strays(texts, counts, np.isnat(instants), "date")
-                return replace(self._dates(instants, dates.kind, dates), from_text=True, strays=strays)
+                return replace(self._dates(instants, dates.kind, dates), strays=strays)
         return self._text()
 
     def _strays(self, texts: Sequence[str], counts: Any, lost: Any, what: str) -> float:
@@ -181,6 +186,8 @@ class _Column:
 
     def _dates(self, instants: Any, kind: str, form: Any = None) -> ColumnReading:
         """Dates by those of their parts that vary, or one number if a family is declared."""
+        if kind == "datetime" and not np.any(instants[~np.isnat(instants)].astype(np.int64) % DAY):
+            kind = "date"
         parts = {} if self.family is not None else date_parts(instants, kind)
         varying = [name for name, values in parts.items() if _varies(values)]
         if (

@@ -157,7 +157,7 @@ def _source(reading: ColumnReading | None) -> str:
         return ""
     what = "declared in types" if reading.declared else ""
     if reading.kind == "date" and reading.date_kind:
-        what = _joined(what, "dates in text" if reading.from_text else "dates")
+        what = _joined(what, "dates")
     if reading.numbers is not None:
         form = reading.numbers
         signs = [f"unit {form.unit!r}"] if form.unit else []

@@ -46,6 +46,29 @@ class ConvertedColumn:
         return self.convert(self.column.categories(name, start))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class NumbersAndText:
+    """A column of text, most of it numbers, where the training rows had numbers alone."""
+
+    column: Any
+    numbers: Array  # of its categories, NaN for text
+
+    def __len__(self) -> int:
+        return len(self.column)
+
+    def first(self) -> tuple[int, Any]:
+        """The row of the first value that is not a number, and the value."""
+        labels = self.column.categories("", 0)
+        row = int(np.argmax(np.append(np.isnan(self.numbers), False)[labels.part(0, len(self))]))
+        return row, labels.vocabulary[labels.part(row, row + 1)[0]]
+
+    def categories(self, name: str, start: int) -> Categories:
+        labels = self.column.categories(name, start)
+        words = [word if np.isnan(x) else x for word, x in zip(labels.vocabulary, self.numbers.tolist(), strict=True)]
+        cells = np.array([*words, None], dtype=object)[labels.part(0, len(self))]
+        return CategoryObjects(cells).categories(name, start)
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnReading:
     """How one column of the input is read."""
@@ -54,13 +77,13 @@ class ColumnReading:
     kind: str  # "number", "category" or "date"
     numbers: NumberForm | None = None  # of text that is read as numbers
     dates: DateForm | None = None  # of text that is read as dates, also where the training rows had dates
-    from_text: bool = False  # whether the dates of the training rows were text
     parts: tuple[str, ...] = ()  # of dates, each of which is a column; none if the column has one number for each
     date_kind: str = ""  # "date", "datetime" or "time"
     width: int = 0  # of categories that are codes of digits, all of one width: 2139 is read as 02139
     strays: float = 0.0  # the proportion of the training rows with text that is not a number or a date
     normalized: bool = False  # blanks and case of categories are ignored
     declared: bool = False  # by the user, in `types`
+    periodic: bool = True  # whether the model has a family for the periodic parts of dates
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -70,7 +93,7 @@ class ColumnReading:
     @property
     def periods(self) -> tuple[float | None, ...]:
         """The period of each of these columns; None for those without."""
-        return tuple(PERIODS.get(part) for part in self.parts) or (None,)
+        return tuple(PERIODS.get(part) if self.periodic else None for part in self.parts) or (None,)
 
     def is_plain(self, column: Any, kind: str) -> bool:
         """Whether a column of a table, of this kind, is used as it is."""
@@ -110,7 +133,7 @@ class ColumnReading:
         (labels,) = table.categories([j])
         numbers = (self.numbers or PLAIN).read(labels.vocabulary)
         if self.numbers is None and np.isnan(numbers).any():
-            return table.column(j), "category"
+            return NumbersAndText(table.column(j), numbers), "category"
         if not quiet:
             self._warn_of_strays(labels, np.isnan(numbers), table.rows, "numbers")
         return np.append(numbers, np.nan)[labels.part(0, table.rows)], "number"

@@ -234,6 +234,7 @@ class HybridClassifier(LinearClassifier):
         self._check_options()
         X = in_memory(X, y, sample_weight)
         generative = self._generative()
+        generative._periodic_dates = False  # whose log-odds are not linear
         generative._check_options()
         name, unlabeled = type(self).__name__, self.unlabeled
         batches = generative._training_rows(
@@ -272,6 +273,8 @@ class HybridClassifier(LinearClassifier):
             unlabeled_weight=self.unlabeled_weight,
             max_iter=self.max_iter,
             tol=self.tol,
+            types=self.types,
+            normalize=self.normalize,
         )
 
     def _choose_blend(self, batch: Batch, whole: TiedObjective) -> tuple[float, tuple[tuple[float, float], ...], str]:
@@ -347,7 +350,8 @@ class HybridClassifier(LinearClassifier):
         return super()._restore(content)
 
     def _valid(self) -> bool:
-        return max(self._features.columns, default=-1) < self.n_features_in_
+        width = self.n_features_in_ if self._reading is None else len(self._reading.inputs)
+        return max(self._features.columns, default=-1) < width
 
 
 def _distinct(batch: Batch) -> Batch:

@@ -65,6 +65,7 @@ class Learner(BaseEstimator):
     _column_names: tuple[str, ...] | None
     _reading: Reading | None = None
     _record: ColumnRecord | None = None
+    _periodic_dates: bool = True  # whether periodic parts of dates may have a family of their own
     _fit: Fit
     _estimates: tuple[JointModel, Array] | None
 
@@ -162,7 +163,8 @@ class Learner(BaseEstimator):
     def _choose_reading(self, table: Table) -> Reading:
         """How the columns of training rows are read."""
         families = getattr(self, "families", None)
-        return choose_reading(table, getattr(self, "types", None), families, getattr(self, "normalize", False))
+        types, normalize = getattr(self, "types", None), getattr(self, "normalize", False)
+        return choose_reading(table, types, families, normalize, self._periodic_dates)
 
     def _specify(self, batches: Batches, expected: tuple[Any, ...] = (), in_batches: bool = False) -> Specification:
         """The specification of these rows; `expected` are classes that later rows, `in_batches`, may have."""

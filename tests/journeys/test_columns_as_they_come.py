@@ -1,0 +1,380 @@
+"""Columns as files have them: dates, numbers in text, stray words, codes; the same in every library and in a scan."""
+
+from __future__ import annotations
+
+import datetime as dt
+import warnings
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import likely
+from likely import (
+    Categorical,
+    EvidenceClassifier,
+    Gaussian,
+    GenerativeClassifier,
+    GenerativeRegressor,
+    HybridClassifier,
+    Imputer,
+    LinearDiscriminant,
+    MixtureModel,
+    NaiveBayes,
+    SoftmaxRegression,
+    VonMises,
+    scan,
+)
+from likely.errors import ColumnWarning, InputError
+
+ROWS = 400
+CLASSIFIERS = [
+    GenerativeClassifier(),
+    NaiveBayes(),
+    EvidenceClassifier(n_trees=5),
+]
+
+
+def table() -> pd.DataFrame:
+    """Dates in three forms, prices, percents, a decimal comma, codes and a stray word, with the label `y`."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b"], ROWS // 2)
+    shift = (y == "b").astype(float)
+    day = pd.Timestamp("2019-03-01") + pd.to_timedelta(rng.integers(0, 800, ROWS), "D")
+    clock = pd.to_timedelta(np.round(rng.normal(9.0 + 3.0 * shift, 2.0) % 24 * 3600), "s")
+    share = rng.normal(7.0 + shift, 1.0).round(2)
+    return pd.DataFrame(
+        {
+            "day": day.strftime("%Y-%m-%d"),
+            "moment": (day + clock).strftime("%Y-%m-%dT%H:%M:%S"),
+            "local": day.strftime("%d.%m.%Y"),
+            "price": [f"${v:,.0f}" for v in np.exp(rng.normal(9.0 + shift, 1.0))],
+            "rate": [f"{v}%" for v in share],
+            "weight": [f"{v:.1f}".replace(".", ",") for v in rng.normal(60.0 + 5.0 * shift, 8.0)],
+            "income": ["unknown" if i == 7 else f"{v:.2f}" for i, v in enumerate(rng.normal(shift, 1.0))],
+            "zip": [f"{v:05d}" for v in rng.integers(2100, 2110, ROWS)],
+            "y": y,
+        }
+    )
+
+
+def forms(frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
+    """The table in every library, and in a file that is scanned."""
+    frame.to_csv(folder / "table.csv", index=False)
+    return {
+        "pandas": frame,
+        "polars": pl.from_pandas(frame),
+        "arrow": pa.Table.from_pandas(frame),
+        "scan": scan(folder / "table.csv"),
+    }
+
+
+def decisions(model: Any) -> list[tuple[Any, ...]]:
+    found = nw.from_native(model.columns_)
+    return [tuple(row) for row in found.select("column", "type", "decision", "reason", "change").iter_rows()]
+
+
+@pytest.mark.parametrize("classifier", CLASSIFIERS, ids=lambda each: type(each).__name__)
+@pytest.mark.filterwarnings("ignore::likely.errors.ColumnWarning")
+def test_every_library_and_a_scan_have_the_same_decisions_and_probabilities(classifier: Any, tmp_path: Path) -> None:
+    frame = table()
+    models = {}
+    for name, rows in forms(frame, tmp_path).items():
+        models[name] = type(classifier)(**classifier.get_params(deep=False)).fit(rows, "y")
+    first = models["pandas"]
+    expected = first.predict_proba(frame)
+    for name, model in models.items():
+        assert decisions(model) == decisions(first), name
+        np.testing.assert_allclose(model.predict_proba(frame), expected, atol=1e-9, err_msg=name)
+    for rows in forms(frame, tmp_path).values():
+        np.testing.assert_allclose(first.predict_proba(rows), expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::likely.errors.ColumnWarning")
+def test_decisions_are_stated_for_each_column_in_the_order_of_the_input() -> None:
+    frame = table()[["zip", "y", "day", "price", "income"]].assign(empty=np.nan, constant=1)
+    model = GenerativeClassifier().fit(frame, "y")
+    found = model.columns_.set_index("column")
+    assert found.index.tolist() == ["zip", "y", "day", "price", "income", "empty", "constant"]
+    assert found.columns.tolist() == ["type", "missing", "distinct", "decision", "reason", "change"]
+    assert found.decision["zip"] == "Categorical"
+    assert found.decision["y"] == "target"
+    assert found.decision["day"].startswith("expanded to day.days, day.year, day.month")
+    assert found.decision["price"].startswith(("Gaussian", "LogNormal"))
+    assert found.change["price"] == "types={'price': 'text'}"
+    assert found.missing["income"] == 1
+    assert "0.2% other text, read as missing" in found.reason["income"]
+    assert found.loc["empty", ["decision", "reason"]].tolist() == ["set aside", "no values"]
+    assert found.loc["constant", ["decision", "reason"]].tolist() == ["set aside", "constant"]
+
+
+@pytest.mark.filterwarnings("ignore::likely.errors.ColumnWarning")
+def test_columns_before_a_fit_are_those_of_the_fit(tmp_path: Path) -> None:
+    for rows in forms(table(), tmp_path).values():
+        before, after = likely.columns(rows, "y"), GenerativeClassifier().fit(rows, "y").columns_
+        assert nw.from_native(before).to_dict(as_series=False) == nw.from_native(after).to_dict(as_series=False)
+    assert nw.from_native(likely.columns(table()))["column"].to_list() == table().columns.tolist()
+
+
+def test_periodic_parts_of_dates_are_von_mises_and_the_others_are_numbers() -> None:
+    frame = table()[["moment", "y"]]
+    families = NaiveBayes().fit(frame, "y").families_
+    periods = {"month": 12.0, "weekday": 7.0, "day_of_year": 365.25, "hour": 24.0}
+    for part, period in periods.items():
+        family = families[f"moment.{part}"]
+        assert isinstance(family, VonMises)
+        assert family.period == period
+    assert isinstance(families["moment.days"], Gaussian)
+
+
+def test_dates_equal_their_parts_computed_by_pandas() -> None:
+    frame = table()
+    when = pd.to_datetime(frame["moment"])
+    parts = pd.DataFrame(
+        {
+            "days": (when - pd.Timestamp("1970-01-01")) / pd.Timedelta(days=1),
+            "year": when.dt.year,
+            "month": when.dt.month,
+            "weekday": when.dt.day_of_week,
+            "day_of_year": when.dt.day_of_year,
+            "hour": when.dt.hour + when.dt.minute / 60 + when.dt.second / 3600,
+        }
+    )
+    by_hand = LinearDiscriminant().fit(parts, frame["y"])
+    model = LinearDiscriminant().fit(frame[["moment"]], frame["y"])
+    np.testing.assert_allclose(model.predict_proba(frame), by_hand.predict_proba(parts), atol=1e-6)
+    assert model.coef_.shape == (1, 6)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "arrow", "objects", "text", "zoned"])
+def test_dates_of_any_type_are_the_same_at_prediction(library: str) -> None:
+    frame = table()[["moment", "y"]]
+    when = pd.to_datetime(frame["moment"])
+    model = NaiveBayes().fit(pd.DataFrame({"moment": when}), frame["y"])
+    expected = model.predict_proba(pd.DataFrame({"moment": when}))
+    rows = {
+        "pandas": pd.DataFrame({"moment": when.astype("datetime64[ms]")}),
+        "polars": pl.DataFrame({"moment": pl.Series(when.to_numpy())}),
+        "arrow": pa.table({"moment": pa.array(when)}),
+        "objects": pd.DataFrame({"moment": pd.Series([each.to_pydatetime() for each in when], dtype=object)}),
+        "text": frame[["moment"]],
+        "zoned": pd.DataFrame({"moment": when.dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo")}),
+    }[library]
+    np.testing.assert_allclose(model.predict_proba(rows), expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("values", [
+    pytest.param([dt.date(1850, 1, 1), None, dt.date(1861, 7, 3)] * 20, id="before 1900"),
+    pytest.param([dt.time(9, 30), dt.time(17, 0), None] * 20, id="times"),
+    pytest.param([dt.datetime(2020, 1, 1, tzinfo=dt.UTC), None, dt.datetime(2021, 5, 1, tzinfo=dt.UTC)] * 20, id="zone"),
+    pytest.param([None, None, dt.date(2020, 1, 1)] * 20, id="one date"),
+])  # fmt: skip
+def test_unusual_dates_are_read(values: list[Any]) -> None:
+    y = ["a", "b", "a"] * 20
+    for rows in (pl.DataFrame({"when": values, "x": range(60)}), pd.DataFrame({"when": values, "x": range(60)})):
+        for model in (NaiveBayes(), GenerativeClassifier()):
+            assert np.isfinite(model.fit(rows, y).predict_proba(rows)).all()
+            missing = nw.from_native(rows).with_columns(nw.lit(None).alias("when")).to_native()
+            assert np.isfinite(model.predict_proba(missing)).all()
+
+
+def test_contributions_of_the_parts_of_a_date_add_up_to_the_column() -> None:
+    frame = table()[["moment", "zip", "y"]]
+    for model in (GenerativeClassifier(), EvidenceClassifier(n_trees=5)):
+        explanation = model.fit(frame, "y").explain(frame[:5])
+        assert explanation.columns[:2] == ("moment", "zip")
+        scores = explanation.offset + explanation.evidence.sum(axis=2)
+        odds = scores[:, 1] - scores[:, 0]
+        probabilities = model.predict_proba(frame[:5])
+        np.testing.assert_allclose(odds, np.log(probabilities[:, 1] / probabilities[:, 0]), atol=1e-9)
+        contrast = explanation.contrast("b", "a")
+        offset = explanation.offset[:, 1] - explanation.offset[:, 0]
+        np.testing.assert_allclose(contrast.sum(axis=1) + offset, odds, atol=1e-9)
+
+
+def test_samples_and_imputations_of_dates_say_that_there_are_none() -> None:
+    frame = table()[["day", "zip", "y"]]
+    model = GenerativeClassifier().fit(frame, "y")
+    for call in (lambda: model.sample(3), lambda: model.impute(frame)):
+        with pytest.raises(InputError, match="column 'day' has dates, whose parts the model has as columns"):
+            call()
+    with pytest.raises(InputError, match="column 'day' has dates"):
+        Imputer().fit_transform(frame[["day"]])
+    single = GenerativeClassifier({"day": Gaussian()}).fit(frame, "y")
+    assert single.families_["day"].covariance == "diagonal"
+
+
+def test_a_stray_word_in_a_numeric_column_is_missing_and_named() -> None:
+    rng = np.random.default_rng(1)
+    y = np.repeat(["a", "b"], 150)
+    values = rng.normal(size=300) + (y == "b")
+    text = [f"{v:.4f}" for v in values]
+    text[7] = "unknown"
+    rounded = np.array([float(v) if v != "unknown" else np.nan for v in text])
+    clean = GenerativeClassifier().fit(pd.DataFrame({"v": rounded}), y)
+    with pytest.warns(ColumnWarning, match="Column 'v' has numbers, and 1 value that is not: 'unknown'"):
+        model = GenerativeClassifier().fit(pd.DataFrame({"v": text}), y)
+    np.testing.assert_allclose(
+        model.predict_proba(pd.DataFrame({"v": text})), clean.predict_proba(pd.DataFrame({"v": rounded})), atol=1e-12
+    )
+    kept = GenerativeClassifier(types={"v": "text"})
+    with pytest.raises(InputError, match="set aside"):
+        kept.fit(pd.DataFrame({"v": text}), y)
+
+
+def test_text_where_the_training_rows_had_numbers_is_an_error_that_names_the_cell() -> None:
+    model = GenerativeClassifier().fit(pd.DataFrame({"v": np.arange(40) % 7 / 2}), np.arange(40) % 2)
+    assert model.predict_proba(pd.DataFrame({"v": ["1.5", "2"]})).shape == (2, 2)
+    with pytest.raises(InputError, match="Column 'v', row 1: 'oops' is not a number"):
+        model.predict(pd.DataFrame({"v": ["1.5", "oops"]}))
+
+
+def test_codes_with_leading_zeros_and_their_numbers_are_the_same() -> None:
+    frame = table()
+    text = GenerativeClassifier().fit(frame[["zip"]], frame["y"])
+    numbers = GenerativeClassifier().fit(frame[["zip"]].astype(int), frame["y"])
+    assert isinstance(text.families_["zip"], Categorical)
+    assert isinstance(numbers.families_["zip"], Categorical)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        expected = text.predict_proba(frame)
+        np.testing.assert_allclose(numbers.predict_proba(frame.astype({"zip": int})), expected, atol=1e-12)
+        np.testing.assert_array_equal(text.predict_proba(frame.astype({"zip": int})), expected)
+        np.testing.assert_allclose(numbers.predict_proba(frame), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["number", "text", "category", "date"])
+def test_types_decide_how_a_column_is_read(kind: str) -> None:
+    frame = pd.DataFrame({"v": ["2020-01", "2020-02", "2021-07", "2021-08"] * 25, "w": range(100)})
+    y = ["a", "a", "b", "b"] * 25
+    model = GenerativeClassifier(types={"v": kind})
+    if kind == "number":
+        with pytest.warns(ColumnWarning, match="100 values that are not"):
+            model.fit(frame, y)
+    else:
+        model.fit(frame, y)
+    found = model.columns_.set_index("column").decision["v"]
+    expected = {"number": "set aside", "text": "Categorical", "category": "Categorical", "date": "expanded to"}
+    assert found.startswith(expected[kind])
+
+
+def test_types_name_columns_and_kinds_that_exist() -> None:
+    frame, y = pd.DataFrame({"price": [1.0, 2.0] * 10}), ["a", "b"] * 10
+    with pytest.raises(InputError, match=r"types names column 'prize', which is not in X\. Did you mean 'price'"):
+        GenerativeClassifier(types={"prize": "text"}).fit(frame, y)
+    with pytest.raises(InputError, match=r"types\['price'\]='words' is not known"):
+        GenerativeClassifier(types={"price": "words"}).fit(frame, y)
+    with pytest.raises(InputError, match="types='price' must be a dictionary"):
+        GenerativeClassifier(types="price").fit(frame, y)
+    with pytest.raises(InputError, match=r"the column has numbers\. Convert it to dates"):
+        GenerativeClassifier(types={"price": "date"}).fit(frame, y)
+
+
+def test_numbers_declared_as_categories_are_categories_in_every_view() -> None:
+    frame = pd.DataFrame({"code": np.tile(np.arange(50), 4), "x": np.arange(200.0)})
+    y = np.where(np.tile(np.arange(50), 4) % 2, "odd", "even")
+    model = GenerativeClassifier(types={"code": "category"}).fit(frame, y)
+    assert isinstance(model.families_["code"], Categorical)
+    assert model.score(frame, y) == 1.0
+    assert EvidenceClassifier(n_trees=5, types={"code": "category"}).fit(frame, y).score(frame, y) == 1.0
+
+
+@pytest.mark.parametrize(
+    "model",
+    [LinearDiscriminant(), SoftmaxRegression(), HybridClassifier(blend=0.5), MixtureModel(2), GenerativeRegressor()],
+    ids=lambda m: type(m).__name__,
+)
+@pytest.mark.filterwarnings("ignore::likely.errors.ColumnWarning")
+def test_other_estimators_read_dates_and_numbers_in_text(model: Any, tmp_path: Path) -> None:
+    frame = table()[["day", "price", "rate"]]
+    y = np.arange(ROWS) % 2 if not isinstance(model, GenerativeRegressor) else np.arange(float(ROWS))
+    model.fit(frame, y)
+    expected = model.predict(frame)
+    assert model.columns_["column"].tolist()[:3] == ["day", "price", "rate"]
+    np.testing.assert_allclose(model.predict(pl.from_pandas(frame)), expected)
+    if hasattr(model, "save"):
+        model.save(tmp_path / "model.likely")
+        loaded = likely.load(tmp_path / "model.likely")
+        np.testing.assert_allclose(loaded.predict(frame), expected)
+        assert loaded.columns_.equals(model.columns_)
+
+
+@pytest.mark.filterwarnings("ignore::likely.errors.ColumnWarning")
+@pytest.mark.parametrize("classifier", CLASSIFIERS, ids=lambda each: type(each).__name__)
+def test_model_files_keep_how_columns_are_read(classifier: Any, tmp_path: Path) -> None:
+    frame = table()
+    model = classifier.fit(frame, "y")
+    model.save(tmp_path / "model.likely")
+    loaded = likely.load(tmp_path / "model.likely")
+    np.testing.assert_array_equal(loaded.predict_proba(frame), model.predict_proba(frame))
+    assert loaded.columns_.equals(model.columns_)
+    assert loaded.n_features_in_ == 8
+
+
+@pytest.mark.filterwarnings("ignore::likely.errors.ColumnWarning")
+def test_batches_that_are_added_are_read_as_the_first() -> None:
+    frame = table()
+    half = frame.iloc[::2]
+    whole = NaiveBayes(calibration=None).fit(frame, "y")
+    families = {name: family for name, family in whole.families_.items() if "." not in name}
+    model = NaiveBayes(families, calibration=None).partial_fit(half, "y").partial_fit(frame.iloc[1::2], "y")
+    assert model.n_features_in_ == 8
+    assert np.mean(model.predict(frame) == whole.predict(frame)) > 0.95
+    both = NaiveBayes(families, calibration=None).partial_fit(half, "y")
+    both.partial_fit(half, "y").forget(half, "y")
+    np.testing.assert_allclose(
+        both.predict_proba(frame), NaiveBayes(families, calibration=None).partial_fit(half, "y").predict_proba(frame),
+        atol=1e-9,
+    )  # fmt: skip
+
+
+def test_additional_columns_are_noted_once_and_ignored(caplog: pytest.LogCaptureFixture) -> None:
+    frame = pd.DataFrame({"x": [0.0, 1.0, 3.0, 4.0] * 5, "u": list("abab") * 5})
+    y = ["a", "a", "b", "b"] * 5
+    for model in (GenerativeClassifier(), EvidenceClassifier(n_trees=3), LinearDiscriminant()):
+        columns = ["x"] if isinstance(model, LinearDiscriminant) else ["x", "u"]
+        model.fit(frame[columns], y)
+        caplog.clear()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            more = frame[columns].assign(when=pd.Timestamp("2020-01-01"), id=[object()] * 20)
+            np.testing.assert_array_equal(model.predict_proba(more), model.predict_proba(frame[columns]))
+            model.predict(more)
+        assert [record.getMessage() for record in caplog.records] == [
+            "Columns 'id', 'when' were not in the fit, and are ignored."
+        ]
+
+
+def test_a_missing_column_is_an_error_that_names_the_nearest() -> None:
+    frame = pd.DataFrame({"income": [0.0, 1.0, 3.0, 4.0] * 5, "age": range(20)})
+    model = LinearDiscriminant().fit(frame, list("aabb") * 5)
+    with pytest.raises(InputError, match="'incom'"):
+        model.predict(frame.rename(columns={"income": "incom"}))
+
+
+def test_columns_that_are_set_aside_are_not_needed_at_prediction() -> None:
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b"], 150)
+    frame = pd.DataFrame(
+        {"id": np.arange(300), "x": rng.normal(size=300) + (y == "b"), "name": [f"n{i}" for i in range(300)]}
+    )
+    for model in (GenerativeClassifier(), NaiveBayes(), EvidenceClassifier(n_trees=3)):
+        model.fit(frame, y)
+        np.testing.assert_array_equal(model.predict_proba(frame[["x"]]), model.predict_proba(frame))
+        assert model.columns_.set_index("column").decision[["id", "name"]].tolist() == ["set aside"] * 2
+    declared = EvidenceClassifier(n_trees=3, families={"x": None}).fit(frame.assign(z=rng.normal(size=300)), y)
+    assert declared.columns_.set_index("column").reason["x"] == "declared in families"
+
+
+def test_a_model_fitted_with_read_csv_scores_a_scan_of_the_file(tmp_path: Path) -> None:
+    frame = table().drop(columns="income")
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    for read in (pd.read_csv, pl.read_csv):
+        model = GenerativeClassifier().fit(read(tmp_path / "rows.csv"), "y")
+        found = model.predict_proba(scan(tmp_path / "rows.csv"))
+        np.testing.assert_allclose(found, model.predict_proba(frame.assign(zip=frame["zip"].astype(int))), atol=1e-9)
