@@ -224,17 +224,23 @@ def _separators(
     rival = next((pair for pair in others if not np.array_equal(readings[first], readings[pair], equal_nan=True)), None)
     if rival is None:
         return first, ""
-    missing = np.isnan(readings[first]) & np.isnan(readings[rival])
-    rows = np.flatnonzero((readings[first] != readings[rival]) & ~missing & (weights > 0))
+    one, two = readings[first], readings[rival]
+    given = weights > 0
+    read_by_one, read_by_two = np.isfinite(one) & given, np.isfinite(two) & given
+    apart = [np.flatnonzero(rows) for rows in (read_by_one & ~read_by_two, read_by_two & ~read_by_one)]
+    if len(apart[0]):  # and as many rows in the other
+        texts = [tokens.cells[int(rows[np.argmax(weights[rows])])].as_py() for rows in apart]
+        return None, f"{texts[0]!r} and {texts[1]!r} have different decimal separators"
+    rows = np.flatnonzero((one != two) & read_by_one)
     bodies = tokens.bodies.take(rows).to_pylist()
     if not any("," in body for body in bodies) and unit in ("", "%"):
         return first, ""
     grouped = (".", ",")
     if grouped in readings and not any("." in body for body in bodies) and (is_currency(unit) or _many(tokens, rows)):
         return grouped, ""
-    row = rows[np.lexsort((rows, -weights[rows]))[0]]
-    one, two = sorted((readings[first][row], readings[rival][row]), key=lambda number: -abs(number))
-    return None, f"{tokens.cells[row].as_py()!r} may be {one:.15g} or {two:.15g}"
+    row = int(rows[np.argmax(weights[rows])])
+    larger, smaller = sorted((one[row], two[row]), key=abs, reverse=True)
+    return None, f"{tokens.cells[row].as_py()!r} may be {larger:.15g} or {smaller:.15g}"
 
 
 def _many(tokens: Tokens, rows: AnyArray) -> bool:
