@@ -125,12 +125,12 @@ def date_form(values: Sequence[str], counts: AnyArray, least: float = 0.95) -> t
         if pattern not in _RIVALS.values()
     }
     pattern = max(matched, key=lambda name: matched[name])
-    if matched[pattern] < needed:
+    if not matched[pattern] or matched[pattern] < needed:
         return None, ""
     pattern, (instants, clock), note = _ordered(cells, weights, pattern)
     read = ~np.isnat(instants) & (weights > 0)
     note = note or _doubt(cells, weights, pattern)
-    if weights[read].sum() < needed or note:
+    if note or not read.any() or weights[read].sum() < needed:
         return None, note
     kind = "time" if pattern == "time" else "datetime" if clock[read].any() else "date"
     row = np.flatnonzero(read)[np.argmax(weights[read])]

@@ -30,6 +30,7 @@ SEPARATORS = (  # decimal and thousands, the plain first
     (".", "'"),
     (",", "'"),
 )
+MOST_KEPT = 0.95  # proportion of the numbers from which the others, which are ambiguous, may be missing
 MOST_AFFIXES = 1000  # distinct texts around the digits; numbers have few, free text has many
 FEWEST_GROUPED = 20  # distinct texts such as '1,234' that decide together with whole numbers below 1000
 _PLAIN = r"^[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$"
@@ -95,7 +96,8 @@ def number_form(values: Sequence[str], counts: AnyArray, least: float = 0.95) ->
 
     `values` are the distinct texts of a column, `counts` the rows that have each; blank texts count as missing. The
     form that reads most rows is taken. The note says why a column of apparent numbers has none: they are codes, or
-    two forms read as many rows and differ in the numbers.
+    two forms read as many rows and differ in the numbers. With `least=0`, of columns that are declared to be numbers,
+    codes are numbers.
     """
     cells, _ = text_cells(values)
     weights = text_weights(cells, counts)
@@ -109,9 +111,9 @@ def number_form(values: Sequence[str], counts: AnyArray, least: float = 0.95) ->
             return None, note
         form = found
     read = np.isfinite(numbers) & (weights > 0)
-    if weights[read].sum() < least * total:
+    if not read.any() or weights[read].sum() < least * total:
         return None, ""
-    note = _code_note(cells, weights, read, form, (1 - least) * total)
+    note = _code_note(cells, weights, read, form, (1 - least) * total) if least else ""
     if note:
         return None, note
     return (form if form == PLAIN else replace(form, example=_example(cells, weights, read, form))), ""
@@ -159,7 +161,7 @@ def _best_form(tokens: Tokens, weights: Array, needed: float, plain: Array) -> t
     pair, note = _separators(readings, tokens, weights, form.unit)
     if pair is None:
         pair = SEPARATORS[0]  # reads none of the ambiguous texts if they have commas
-        if pair in readings or scores[pair] < needed:
+        if pair in readings or scores[pair] < max(needed, MOST_KEPT * most):
             return None, note, plain
         readings[pair] = tokens.numbers(meanings, *pair)
     accounting = any(

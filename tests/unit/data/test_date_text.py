@@ -153,6 +153,13 @@ def test_at_most_a_twentieth_of_the_rows_may_have_other_text() -> None:
     assert date_form(texts, np.array([94, 6, 50]))[0] is None
 
 
+def test_columns_that_are_declared_to_be_dates_may_have_any_proportion_of_them() -> None:
+    form, _ = date_form(["2020-01-31", "a", "b"], np.ones(3), least=0.0)
+    assert form == DateForm("Y-m-d", "date")
+    for texts in (["a", "b"], ["2020-02-30", "a"]):
+        assert date_form(texts, np.ones(2), least=0.0) == (None, "")
+
+
 def test_a_rare_day_above_twelve_in_the_place_of_the_month_is_a_stray() -> None:
     form, _ = date_form(["13/01/2020", "01/31/2020"], np.array([1, 40]))
     assert form is not None

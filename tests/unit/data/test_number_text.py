@@ -118,6 +118,15 @@ def test_many_texts_with_commas_beside_small_whole_numbers_have_thousands() -> N
     assert "may be" in refused(*texts, "1200")
 
 
+def test_columns_that_are_declared_to_be_numbers_may_have_any_proportion_of_them() -> None:
+    for texts in (["5", "a", "b"], ["00123", "a"], ["12345678", "87654321"], ["555 123 456", "555 123 457"]):
+        form, _ = number_form(texts, np.ones(len(texts)), least=0.0)
+        assert form is not None
+        assert np.isfinite(form.read(texts[:1])).all()
+    assert number_form(["a", "b1"], np.ones(2), least=0.0) == (None, "")
+    assert number_form(["1,234", "900", "a"], np.ones(3), least=0.0) == (None, "'1,234' may be 1234 or 1.234")
+
+
 def test_a_few_ambiguous_texts_do_not_change_a_column_of_numbers() -> None:
     form, _ = number_form(["900", "1,234"], np.array([99, 1]))
     assert form == PLAIN
