@@ -73,7 +73,7 @@ _PATTERNS = {
 _RIVALS = {"d/m/Y": "m/d/Y", "d-m-Y": "m-d-Y"}
 _MONTHS_ALONE = ("b Y", "Y b", "b y", "Y-m", "Y/m")
 _DAY_MICROSECONDS = 86_400_000_000
-_LARGEST_OFFSET = 14 * 3600  # seconds
+_LARGEST_OFFSET = 16 * 3600  # seconds; Manila was 15:56 behind UTC until 1844
 _NOT_A_TIME = np.datetime64("NaT", "us")
 
 

@@ -219,8 +219,8 @@ def _separators(
 ) -> tuple[tuple[str, str] | None, str]:
     """The separators among those that read as many rows; None with a note if the numbers differ and nothing decides.
 
-    '1.234' has a decimal point unless a unit follows or precedes. '1,234' is 1234 with a currency, and where many such
-    texts occur beside whole numbers below 1000 and none above: with three decimals these would be '900,000'.
+    '1.234' has a decimal point without a unit, and '$1,234' has thousands. Else many such texts beside whole numbers
+    below 1000 and none above have thousands: with three decimals '900' would be '900,000'.
     """
     first, *others = readings
     rival = next((pair for pair in others if not np.array_equal(readings[first], readings[pair], equal_nan=True)), None)
@@ -234,11 +234,11 @@ def _separators(
         texts = [tokens.cells[int(rows[np.argmax(weights[rows])])].as_py() for rows in apart]
         return None, f"{texts[0]!r} and {texts[1]!r} have different decimal separators"
     rows = np.flatnonzero((one != two) & read_by_one)
-    bodies = tokens.bodies.take(rows).to_pylist()
-    if not any("," in body for body in bodies) and unit in ("", "%"):
+    marks = {mark for body in tokens.bodies.take(rows).to_pylist() for mark in ",." if mark in body}
+    if marks == {"."} and unit in ("", "%"):
         return first, ""
-    grouped = (".", ",")
-    if grouped in readings and not any("." in body for body in bodies) and (is_currency(unit) or _many(tokens, rows)):
+    grouped = (",", ".") if marks == {"."} else (".", ",")
+    if len(marks) == 1 and grouped in readings and (_many(tokens, rows) or (marks == {","} and is_currency(unit))):
         return grouped, ""
     row = int(rows[np.argmax(weights[rows])])
     larger, smaller = sorted((one[row], two[row]), key=abs, reverse=True)

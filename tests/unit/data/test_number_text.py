@@ -116,6 +116,8 @@ def test_many_texts_with_commas_beside_small_whole_numbers_have_thousands() -> N
     texts = ["7", "900", *(f"{i},{i}" for i in range(100, 120))]
     assert read(*texts)[:3] == [7, 900, 100100]
     assert "may be" in refused(*texts, "1200")
+    points = ["7 €", "900 €", *(f"{i}.{i} €" for i in range(100, 120))]
+    assert read(*points)[:3] == [7, 900, 100100]
 
 
 def test_columns_that_are_declared_to_be_numbers_may_have_any_proportion_of_them() -> None:
