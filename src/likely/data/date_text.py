@@ -9,14 +9,13 @@ of a month, and only where no year of the column is between 30 and 68: 00 to 29 
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from likely.data.text_cells import filled, given_counts, text_cells
+from likely.data.text_cells import filled, sequence, text_cells, text_weights
 from likely.typing import AnyArray, Array
 
 PERIODS = {"month": 12.0, "weekday": 7.0, "day_of_year": 365.25, "hour": 24.0}
@@ -63,15 +62,18 @@ _PATTERNS = {
     "d b Y": f"{_WEEKDAY}{_DAY}{_ORDINAL}[ ./-]*(?:of )?{_NAME}[ .,/-]*{_SHORT}{_CLOCK}",
     "b d Y": f"{_WEEKDAY}{_NAME}[ .-]*{_DAY}{_ORDINAL}(?:,|[ -]) *{_YEAR}{_CLOCK}",
     "Y b d": f"{_YEAR}[ .,/-]*{_NAME}[ ./-]*{_DAY}{_CLOCK}",
+    "b d time Y": f"{_WEEKDAY}{_NAME} +{_DAY} +{_TIME}{_ZONE} +{_YEAR}",
     "b Y": f"{_NAME}[ .,/-]*{_YEAR}",
     "Y b": f"{_YEAR}[ .,/-]*{_NAME}[.]?",
+    "b y": f"{_NAME}[ '-]+(?P<year>[0-9]{{2}})",
     "Y-m": f"{_YEAR}-(?P<month>[0-9]{{2}})",
     "Y/m": f"{_YEAR}/(?P<month>[0-9]{{2}})",
     "time": _TIME,
 }
 _RIVALS = {"d/m/Y": "m/d/Y", "d-m-Y": "m-d-Y"}
-_MONTHS_ALONE = ("b Y", "Y b", "Y-m", "Y/m")
+_MONTHS_ALONE = ("b Y", "Y b", "b y", "Y-m", "Y/m")
 _DAY_MICROSECONDS = 86_400_000_000
+_LARGEST_OFFSET = 16 * 3600  # seconds; Manila was 15:56 behind UTC until 1844
 _NOT_A_TIME = np.datetime64("NaT", "us")
 
 
@@ -89,9 +91,10 @@ class DateForm:
         Instants with an offset are in UTC, others as they are written. Times of day are on 1970-01-01. Dates, datetimes
         and times of Python are themselves.
         """
-        if isinstance(values, np.ndarray) and values.dtype.kind == "M":
-            return values.astype("datetime64[us]")
-        cells, others = text_cells(values)
+        cells = sequence(values)
+        if isinstance(cells, np.ndarray) and cells.dtype.kind == "M":
+            return cells.astype("datetime64[us]")
+        cells, others = text_cells(cells)
         instants = _read(cells, self.pattern)[0]
         for row, value in others.items():
             instants[row] = _instant(value)
@@ -112,7 +115,7 @@ def date_form(values: Sequence[str], counts: AnyArray, least: float = 0.95) -> t
     import pyarrow.compute as pc
 
     cells, _ = text_cells(values)
-    weights = given_counts(values, cells, counts)
+    weights = text_weights(cells, counts)
     needed = least * weights.sum()
     if not weights.sum():
         return None, ""
@@ -122,12 +125,12 @@ def date_form(values: Sequence[str], counts: AnyArray, least: float = 0.95) -> t
         if pattern not in _RIVALS.values()
     }
     pattern = max(matched, key=lambda name: matched[name])
-    if matched[pattern] < needed:
+    if not matched[pattern] or matched[pattern] < needed:
         return None, ""
     pattern, (instants, clock), note = _ordered(cells, weights, pattern)
     read = ~np.isnat(instants) & (weights > 0)
     note = note or _doubt(cells, weights, pattern)
-    if weights[read].sum() < needed or note:
+    if note or not read.any() or weights[read].sum() < needed:
         return None, note
     kind = "time" if pattern == "time" else "datetime" if clock[read].any() else "date"
     row = np.flatnonzero(read)[np.argmax(weights[read])]
@@ -180,22 +183,31 @@ def _ordered(cells: Any, weights: Array, pattern: str) -> tuple[str, tuple[AnyAr
 
 
 def _doubt(cells: Any, weights: Array, pattern: str) -> str:
-    """Why apparent dates are in doubt: the century of a year of two digits, or seasons such as 2010-11."""
+    """Why apparent dates are in doubt: the century of years of two digits, 'Jan-11', or seasons such as 2010-11."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    if "(?P<year>[0-9]{4}|[0-9]{2})" in _PATTERNS[pattern]:
-        years = pc.struct_field(pc.extract_regex(cells, f"^{_PATTERNS[pattern]}$"), "year")
-        unclear = filled(pc.match_substring_regex(years, "^(?:[345][0-9]|6[0-8])$")) & (weights > 0)
-        if unclear.any():
-            row = int(np.argmax(unclear))
-            year = years[row].as_py()
-            return f"{cells[row].as_py()!r} may be in 19{year} or 20{year}"
-    if pattern == "Y-m":
-        texts = [cells[int(row)].as_py() for row in np.flatnonzero(weights)[:1000]]
-        seasons = [int(text[2:4]) + 1 == int(text[5:]) for text in texts if text and re.fullmatch(r"\d{4}-\d\d", text)]
-        if all(seasons):
-            return f"{texts[0]!r} may be a month or a season of two years"
+    seasons = pattern in ("Y-m", "Y/m")
+    if not seasons and pattern != "b y" and _SHORT not in _PATTERNS[pattern]:
+        return ""
+    cells = cells.filter(pa.array(weights > 0))
+    parts = pc.extract_regex(cells, f"^{_PATTERNS[pattern]}$")
+    matched, years = np.asarray(parts.is_valid()), pc.struct_field(parts, "year")
+    if seasons:
+        following = _integers(pc.utf8_slice_codeunits(years, 2), 0) + 1 == _integers(pc.struct_field(parts, "month"), 0)
+        return f"{_first(cells, matched)!r} may be a month or a season of two years" if following[matched].all() else ""
+    unclear = filled(pc.match_substring_regex(years, "^(?:[345][0-9]|6[0-8])$"))
+    if unclear.any():
+        year = _first(years, unclear)
+        return f"{_first(cells, unclear)!r} may be in 19{year} or 20{year}"
+    if pattern == "b y" and not pc.any(pc.match_substring_regex(years, "^(?:00|3[2-9]|[4-9][0-9])$")).as_py():
+        return f"{_first(cells, matched)!r} may have a day or a year"
     return ""
+
+
+def _first(cells: Any, rows: AnyArray) -> str:
+    text: str = cells[int(np.argmax(rows))].as_py()
+    return text
 
 
 def _read(cells: Any, pattern: str) -> tuple[AnyArray, AnyArray]:
@@ -254,8 +266,9 @@ def _clock(columns: dict[str, Any], rows: int) -> tuple[AnyArray, AnyArray]:
     seconds = (hour * 60 + minute) * 60 + second
     if "zone" in columns:
         zones = pc.fill_null(columns["zone"], "").dictionary_encode()
-        offsets = np.array([_offset(zone) for zone in zones.dictionary.to_pylist()])
-        seconds = seconds - offsets[np.asarray(zones.indices)]
+        offsets = np.array([_offset(zone) for zone in zones.dictionary.to_pylist()], dtype=np.int64)
+        offset = offsets[np.asarray(zones.indices)]
+        seconds, valid = seconds - offset, valid & (np.abs(offset) <= _LARGEST_OFFSET)
     return seconds * 1_000_000 + _integers(fraction, 0), valid
 
 
