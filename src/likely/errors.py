@@ -128,7 +128,7 @@ class ImpossibleRowsWarning(LikelyWarning):
 
 
 class UnseenCategoriesWarning(LikelyWarning):
-    """All categories of a column are of another type than those of the training rows, and so unseen."""
+    """More categories of a column are unseen in training than usual, such as all of them."""
 
 
 class DeadComponentWarning(LikelyWarning):

@@ -14,6 +14,7 @@ the sums of the features in each class are weighted by responsibilities, plus th
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from numbers import Real
 from typing import Annotated, Any, Self
@@ -28,6 +29,7 @@ from likely.data.content_folds import RowGroups
 from likely.data.row_hash import content_hashes
 from likely.data.sources import in_memory
 from likely.data.table import FITTED_COMPLETE, Table
+from likely.data.unseen import TrainingCategories
 from likely.discriminative.features import Features
 from likely.discriminative.linear_classifier import LinearClassifier
 from likely.discriminative.tied_objective import HybridState, TiedObjective
@@ -44,12 +46,22 @@ from likely.errors import (
 from likely.estimators import family_mapping
 from likely.estimators.classifiers import GenerativeClassifier
 from likely.families.estimation import Estimation
+from likely.model.explanation import Explanation
 from likely.model.persistence import register
 from likely.numerics.progress import progress
 from likely.numerics.shapes import Shape
 from likely.numerics.threads import single_threaded_blas_for
 from likely.numerics.ties import first_best
-from likely.typing import Array, ClassPriorLike, FamiliesLike, LabelsLike, RandomStateLike, TableLike, WeightsLike
+from likely.typing import (
+    Array,
+    ClassPriorLike,
+    FamiliesLike,
+    LabelsLike,
+    RandomStateLike,
+    TableLike,
+    Vocabulary,
+    WeightsLike,
+)
 
 BLENDS = (0.0, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)
 FOLD_TOL = 1e-4  # of the objective per row in cross-validation, at least
@@ -313,7 +325,19 @@ class HybridClassifier(LinearClassifier):
     def _read(self, X: Any, start: int = 0) -> Table:
         table = read_rows(self, X, start, unused=self.generative_.specification_.set_aside)
         table.remedy = FITTED_COMPLETE
-        return self._features.table(table, self.odds_.origin)
+        return table
+
+    def _vocabularies(self) -> Iterator[tuple[int, Vocabulary]]:
+        return self.generative_._vocabularies()
+
+    def _training_categories(self, column: int) -> TrainingCategories | None:
+        return self.generative_._training_categories(column)
+
+    def _over_scores(self, rows: Table, work: Callable[[int, int, Array], None]) -> None:
+        super()._over_scores(self._features.table(rows, self.odds_.origin), work)
+
+    def _explained(self, table: Table) -> Explanation:
+        return super()._explained(self._features.table(table, self.odds_.origin))
 
     def _content(self) -> dict[str, Any]:
         return super()._content() | {"generative": self.generative_._content()}

@@ -152,7 +152,7 @@ class LinearClassifier(Posterior, rows=ROWS):
             constant common to all classes.
         """
         check_is_fitted(self)
-        return concatenated(Tables(X, self._read).compute(self._explained), frame_library(X))
+        return concatenated(Tables(X, self._read, self).compute(self._explained), frame_library(X))
 
     def _explained(self, table: Table) -> Explanation:
         rows = table.numbers(None, sparse=True)(0, table.rows)
