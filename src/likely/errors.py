@@ -131,6 +131,10 @@ class UnseenCategoriesWarning(LikelyWarning):
     """More categories of a column are unseen in training than usual, such as all of them."""
 
 
+class TargetWarning(LikelyWarning):
+    """The labels of a classifier are probably not classes: spellings of one label, numbers, or single rows."""
+
+
 class DeadComponentWarning(LikelyWarning):
     """Some components of a mixture have almost no rows."""
 

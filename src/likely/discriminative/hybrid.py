@@ -28,6 +28,7 @@ from likely.data.columns import read_rows, remember_columns
 from likely.data.content_folds import RowGroups
 from likely.data.row_hash import content_hashes
 from likely.data.sources import in_memory
+from likely.data.target_checks import warn_target
 from likely.data.table import FITTED_COMPLETE, Table
 from likely.data.unseen import TrainingCategories
 from likely.discriminative.features import Features
@@ -235,6 +236,7 @@ class HybridClassifier(LinearClassifier):
         batch = _in_canonical_order(batches.first)
         if len(batch.counts.classes) < 2:
             raise InputError(f"y has one class, {batch.counts.classes.tolist()[0]!r}; a classifier needs at least two.")
+        warn_target(batch.counts)
         with single_threaded_blas_for(batch.table.width):
             objective = TiedObjective.of(batch, generative, self.penalty)
             chosen = self._choose_blend(batch, objective) if self.blend == "auto" else (float(self.blend), (), "")
