@@ -132,7 +132,11 @@ class ImpossibleRowsWarning(LikelyWarning):
 
 
 class UnseenCategoriesWarning(LikelyWarning):
-    """All categories of a column are of another type than those of the training rows, and so unseen."""
+    """More categories of a column are unseen in training than usual, such as all of them."""
+
+
+class TargetWarning(LikelyWarning):
+    """The labels of a classifier are probably not classes: spellings of one label, numbers, or single rows."""
 
 
 class ColumnWarning(LikelyWarning):

@@ -193,7 +193,7 @@ def test_categories_of_another_type_are_unseen_with_a_warning(known: str) -> Non
     train, asked = (numbers, text) if known == "numbers" else (text, numbers)
     y = [0, 0, 1] * 20
     model = NaiveBayes({"code": Categorical()}).fit(train, y)
-    words = "Column 'code' has categories of type .*the model knows categories of type"
+    words = "Column 'code': .* has categories of type .*the model knows categories of type"
     for method in ("predict", "predict_proba", "log_density", "explain", "impute", "decide"):
         with pytest.warns(UnseenCategoriesWarning, match=words):
             getattr(model, method)(asked)

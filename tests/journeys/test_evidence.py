@@ -215,6 +215,7 @@ def test_weights_of_any_size() -> None:
             everything(small(views=FAST).fit(X, y, sample_weight=np.full(45, weight)), X)
 
 
+@pytest.mark.filterwarnings("ignore::likely.errors.UnseenCategoriesWarning")
 def test_rows_unlike_those_of_the_fit() -> None:
     X, y = classes()
     frame = pd.DataFrame(X, columns=list("xzw")).assign(word=["p", "q", "r"] * 15)

@@ -43,6 +43,44 @@ class Categories:
         place = dict(zip(vocabulary, range(len(vocabulary)), strict=True))
         return np.array([place.get(label, -1) for label in self.vocabulary] + [-1], dtype=np.intp)
 
+    def normalized(self) -> Categories:
+        """The same column, in which categories that differ by case or by blanks at the ends are one.
+
+        Its name depends on the text alone, so that it is the same in all rows.
+        """
+        names = [normalized_label(label) for label in self.vocabulary]
+        if all(name is label for name, label in zip(names, self.vocabulary, strict=True)):
+            return self
+        vocabulary = tuple(sorted(dict.fromkeys(names), key=label_order))
+        place = {name: code for code, name in enumerate(vocabulary)}
+        codes = np.array([*(place[name] for name in names), -1], dtype=np.int32)
+        return Categories(
+            _narrow(np.take(codes, self.part(0, len(self.codes)), mode="wrap"), len(vocabulary)), vocabulary
+        )
+
+
+def normalized_label(label: Any) -> Any:
+    """Text without blanks at its ends and in lower case, as `str.casefold` defines it; anything else as it is."""
+    if not isinstance(label, str):
+        return label
+    text = label.strip().casefold()
+    return label if text == label else text
+
+
+def spelling_difference(one: str, other: str) -> str:
+    """How two texts with the same normalized label differ."""
+    parts = []
+    if _ends(one) != _ends(other):
+        parts.append("a blank" if abs(len(one) - len(other)) == 1 else "blanks")
+    if one.strip() != other.strip():
+        parts.append("case")
+    return " and ".join(parts)
+
+
+def _ends(text: str) -> tuple[str, str]:
+    """The blanks before and after a text."""
+    return text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CategorySeries:

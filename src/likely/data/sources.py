@@ -19,6 +19,7 @@ from likely.data.labels import label_values
 from likely.data.parts import ChunkOf, PartSource, closed_after, n_rows, read_here, source_of
 from likely.data.row_draw import joined
 from likely.data.table import Table
+from likely.data.unseen import ReadsCategories, UnseenCounter, one_warning
 from likely.data.validation import weight_values
 from likely.errors import InputError, InputTypeError, listed
 from likely.typing import AnyArray
@@ -44,25 +45,31 @@ def in_memory(X: Any, y: Any = None, sample_weight: Any = None) -> Any:
 
 
 class Tables:
-    """X as tables: one, or one for each chunk. A source that can be read only once has one iteration."""
+    """X as tables: one, or one for each chunk. A source that can be read only once has one iteration.
 
-    def __init__(self, X: Any, read: Callable[[Any, int], Table]) -> None:
+    Categories that the model has not seen in training are reported after the last table.
+    """
+
+    def __init__(self, X: Any, read: Callable[[Any, int], Table], model: ReadsCategories | None = None) -> None:
         X = source_of(X)
         self._source = X if isinstance(X, PartSource) else None
         self._read = read
         self._only = None if self._source is not None else read(X, 0)
+        self._unseen = UnseenCounter(model, alone=self._source is None)
 
     def __iter__(self) -> Iterator[Table]:
         if self._only is not None:
+            self._unseen.add(self._only)
             yield self._only
-            return
-        for chunk, start in numbered_once(self._source):
-            yield self._read(chunk, start)
+        else:
+            for chunk, start in numbered_once(self._source):
+                table = self._read(chunk, start)
+                self._unseen.add(table)
+                yield table
+        self._unseen.finish()
 
     def compute(self, work: Callable[[Table], Result]) -> list[Result]:
         """work(table) for every table."""
-        if self._only is not None:
-            return [work(self._only)]
         with closed_after(iter(self)) as tables:
             return [work(table) for table in tables]
 
@@ -145,7 +152,7 @@ def predicted_with_targets(
     if not (y_is_named or weights_are_named):
         return predict(read_here(X)), y, sample_weight
     predictions, targets, weights = [], [], []
-    with closed_after(numbered_once(X)) as chunks:
+    with one_warning(), closed_after(numbered_once(X)) as chunks:
         for chunk, start in chunks:
             rows, *found = targets_apart(chunk, y, sample_weight, named, values, start)
             predictions.append(predict(ChunkOf(rows, start)))

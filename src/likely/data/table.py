@@ -9,7 +9,7 @@ import copy
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
 from typing import Any
@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse
 
 from likely.data.categories import NARROW, Categories, column_ranges, integer_categories, number_categories
-from likely.errors import CellError, InputError, InputTypeError, UnseenCategoriesWarning, warn
+from likely.errors import CellError, InputError, InputTypeError
 from likely.numerics.arrays import check_limits, has_missing, within_limits
 from likely.numerics.threads import run
 from likely.statistics.documents import Documents
@@ -33,6 +33,17 @@ ENCODE = (
 DECLARE = "Pass families={{column}: Categorical()}, or Text() if it has documents; None ignores the column."
 FITTED = "The model was fitted to numbers in this column: correct the value, or replace it by a missing one (None)."
 FITTED_COMPLETE = "The model was fitted to numbers in this column: correct the value, or drop the row."
+
+
+@dataclass(frozen=True, slots=True)
+class UnseenValues:
+    """Values of a column that are not in a vocabulary, and the most frequent of them."""
+
+    values: int  # of the column that are not missing
+    unseen: int
+    value: Any = None
+    row: int = 0  # the first row with it
+    count: int = 0
 
 
 class Table:
@@ -67,6 +78,7 @@ class Table:
         self.kinds = kinds or [kind_of(array)] * self.width
         self._base, self._index = None, None  # the table that this one has some rows of, and their numbers
         self._categories: dict[int, Categories] = {}
+        self._maps: dict[tuple[int, int], tuple[Vocabulary, AnyArray]] = {}
         self.cache: dict[Any, Any] = {}  # column profiles and the like, found once
         self._common: dict[bytes, Any] = {}
         self.is_rowwise = array is not None and abs(array.strides[1]) <= abs(array.strides[0])
@@ -257,7 +269,7 @@ class Table:
         """A reader of row blocks (n, d) of category codes, in the vocabularies given; -1: missing or unseen."""
         labels = self.categories(columns)
         if vocabularies is not None:
-            maps = [mine.translated(other) for mine, other in zip(labels, vocabularies, strict=True)]
+            maps = [self._codes_in(j, words) for j, words in zip(columns, vocabularies, strict=True)]
 
         def read(start: int, stop: int) -> AnyArray:
             block = np.empty((len(columns), stop - start), dtype=np.intp)
@@ -300,32 +312,45 @@ class Table:
             f"{'value.decode()' if isinstance(value, bytes | bytearray) else 'str(value)'}."
         )
 
+    def _codes_in(self, column: int, vocabulary: Vocabulary) -> AnyArray:
+        """For every code of a column its code in a vocabulary, -1 where it is not there; found once."""
+        maps, key = self.whole._maps, (column, id(vocabulary))
+        if key not in maps:  # the vocabulary is kept, so that no other one can have its id
+            maps[key] = vocabulary, self.categories([column])[0].translated(vocabulary)
+        return maps[key][1]
+
+    def has_unseen(self, column: int, vocabulary: Vocabulary) -> bool:
+        """Whether a column may have categories that are not in a vocabulary: `unseen_values` counts them."""
+        return bool((self._codes_in(column, vocabulary)[:-1] < 0).any())
+
     def unseen(self, column: int, vocabulary: Vocabulary) -> tuple[int, Any] | None:
         """The first row with a category that is not in a vocabulary, and the category; None if there is none."""
-        (mine,) = self.categories([column])
-        unseen = mine.translated(vocabulary) < 0
-        unseen[-1] = False  # a missing value
-        if not unseen.any():
+        if not self.has_unseen(column, vocabulary):
             return None
+        (mine,) = self.categories([column])
+        unseen = self._codes_in(column, vocabulary) < 0
+        unseen[-1] = False  # a missing value
         codes = mine.part(0, self.rows)
         found = unseen[codes]
         row = int(np.argmax(found))
         return (self.number(row), mine.vocabulary[codes[row]]) if found[row] else None
 
-    def warn_other_type(self, column: int, vocabulary: Vocabulary) -> None:
-        """Warn where a column has text and the vocabulary numbers, or the reverse: all categories are unseen then."""
+    def present_values(self, column: int) -> int:
+        """The number of values of a categorical column that are not missing."""
         (mine,) = self.categories([column])
-        if not mine.vocabulary or not vocabulary:
-            return
-        found, known = type(mine.vocabulary[0]), type(vocabulary[0])
-        if issubclass(found, str) == issubclass(known, str) or np.any(mine.translated(vocabulary)[:-1] >= 0):
-            return
-        warn(
-            f"Column {self.names[column]!r} has categories of type {found.__name__}, such as {mine.vocabulary[0]!r}, "
-            f"and the model knows categories of type {known.__name__}, such as {vocabulary[0]!r}: all of them are "
-            "unseen, and count as missing. Convert the column to the type of the training rows.",
-            UnseenCategoriesWarning,
-        )
+        return self.rows if mine.low is not None else int(np.count_nonzero(mine.codes >= 0))
+
+    def unseen_values(self, column: int, vocabulary: Vocabulary) -> UnseenValues:
+        """How many values of a column are not in a vocabulary, and the most frequent of them."""
+        (mine,) = self.categories([column])
+        codes = mine.part(0, self.rows)
+        counts = np.bincount(codes[codes >= 0], minlength=len(mine.vocabulary))
+        unseen = np.where(self._codes_in(column, vocabulary)[:-1] < 0, counts, 0)
+        if not unseen.any():
+            return UnseenValues(int(counts.sum()), 0)
+        most = int(np.argmax(unseen))
+        row = self.number(int(np.argmax(codes == most)))
+        return UnseenValues(int(counts.sum()), int(unseen.sum()), mine.vocabulary[most], row, int(unseen[most]))
 
     def observed(self, column: int) -> Vocabulary:
         """The categories that occur in a column."""

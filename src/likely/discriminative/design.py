@@ -21,6 +21,7 @@ from likely.data.frames import as_narwhals, is_frame
 from likely.data.row_blocks import evaluate
 from likely.data.sources import is_source
 from likely.data.table import Reader, Table
+from likely.data.target_checks import warn_target
 from likely.data.validation import read_table
 from likely.errors import InputError, MissingCellError, listed
 from likely.families.estimation import Estimation
@@ -328,6 +329,8 @@ class DesignProfile:
         total = batches.total(work)
         assert total is not None
         classes = total.counts.classes
+        if soft is None:
+            warn_target(total.counts)
         if len(classes) < 2:
             raise InputError(f"y has one class, {classes.tolist()[0]!r}; a classifier needs at least two.")
         source = BatchRows(batches, classes, None if soft is None else soft[1])

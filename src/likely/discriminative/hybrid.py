@@ -14,6 +14,7 @@ the sums of the features in each class are weighted by responsibilities, plus th
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from numbers import Real
 from typing import Annotated, Any, Self
@@ -29,6 +30,8 @@ from likely.data.content_folds import RowGroups
 from likely.data.row_hash import content_hashes
 from likely.data.sources import in_memory
 from likely.data.table import FITTED_COMPLETE, Table
+from likely.data.target_checks import warn_target
+from likely.data.unseen import TrainingCategories
 from likely.discriminative.features import Features
 from likely.discriminative.linear_classifier import LinearClassifier
 from likely.discriminative.tied_objective import HybridState, TiedObjective
@@ -45,6 +48,7 @@ from likely.errors import (
 from likely.estimators import family_mapping
 from likely.estimators.classifiers import GenerativeClassifier
 from likely.families.estimation import Estimation
+from likely.model.explanation import Explanation
 from likely.model.persistence import register
 from likely.numerics.progress import progress
 from likely.numerics.shapes import Shape
@@ -58,6 +62,7 @@ from likely.typing import (
     RandomStateLike,
     TableLike,
     TypesLike,
+    Vocabulary,
     WeightsLike,
 )
 
@@ -243,6 +248,7 @@ class HybridClassifier(LinearClassifier):
         batch = _in_canonical_order(batches.first)
         if len(batch.counts.classes) < 2:
             raise InputError(f"y has one class, {batch.counts.classes.tolist()[0]!r}; a classifier needs at least two.")
+        warn_target(batch.counts)
         with single_threaded_blas_for(batch.table.width):
             objective = TiedObjective.of(batch, generative, self.penalty)
             chosen = self._choose_blend(batch, objective) if self.blend == "auto" else (float(self.blend), (), "")
@@ -340,7 +346,19 @@ class HybridClassifier(LinearClassifier):
         set_aside = self.generative_._inputs_set_aside
         table = read_rows(self, X, start, set_aside, set_aside)
         table.remedy = FITTED_COMPLETE
-        return self._features.table(table, self.odds_.origin)
+        return table
+
+    def _vocabularies(self) -> Iterator[tuple[int, Vocabulary]]:
+        return self.generative_._vocabularies()
+
+    def _training_categories(self, column: int) -> TrainingCategories | None:
+        return self.generative_._training_categories(column)
+
+    def _over_scores(self, rows: Table, work: Callable[[int, int, Array], None]) -> None:
+        super()._over_scores(self._features.table(rows, self.odds_.origin), work)
+
+    def _explained(self, table: Table) -> Explanation:
+        return super()._explained(self._features.table(table, self.odds_.origin))
 
     def _content(self) -> dict[str, Any]:
         return super()._content() | {"generative": self.generative_._content()}

@@ -172,7 +172,7 @@ class LinearClassifier(Posterior, rows=ROWS):
             constant common to all classes.
         """
         check_is_fitted(self)
-        explanation = concatenated(Tables(X, self._read).compute(self._explained), frame_library(X))
+        explanation = concatenated(Tables(X, self._read, self).compute(self._explained), frame_library(X))
         return explanation if self._reading is None else explanation.merged(self._reading.input_names)
 
     def _explained(self, table: Table) -> Explanation:

@@ -29,6 +29,7 @@ from likely.data.frames import FrameSchema
 from likely.data.labels import encode_labels, label_values
 from likely.data.reading import Reading, TrainingReader
 from likely.data.table import DECLARE, ENCODE, FITTED, Table
+from likely.data.target_checks import warn_target
 from likely.data.validation import read_table
 from likely.errors import InputError, InputTypeError, LikelyError, NoEvidenceError, check_number
 from likely.estimators.column_table import column_table, family_decisions
@@ -46,6 +47,7 @@ from likely.model.rendering import to_frame
 from likely.model.specification import Specification
 from likely.numerics.shapes import check
 from likely.numerics.threads import one_at_a_time
+from likely.statistics.counts import Counts
 from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array, LabelsLike, TableLike, TargetsLike, WeightsLike
 
@@ -140,10 +142,19 @@ class Learner(BaseEstimator):
     def _fit_batches(self, batches: Batches) -> Self:
         """Fit to training rows that are read."""
         first = batches.first
+        if not batches.in_chunks:
+            self._check_target(first.counts)
         fit = fit_model(batches, self._declared(first.table.names), self._fit_options())
         estimates = fit.estimate()
         self._check_model(estimates[0])
+        if batches.in_chunks:
+            self._check_target(fit.statistics.counts)
         return self._set_fit(first, fit, estimates, self._recorded(batches, fit.specification))
+
+    def _check_target(self, counts: Counts) -> None:
+        """Warn about labels that are probably not classes."""
+        if isinstance(self, Posterior):
+            warn_target(counts)
 
     def _batches(
         self, X: Any, y: Any, sample_weight: Any, read: Callable[[Any, int], Table], allow_unlabeled: bool = False

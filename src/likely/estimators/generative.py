@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from numbers import Integral
 from types import FunctionType
@@ -17,6 +17,7 @@ from likely.data.frames import rows_and_target, split_target, to_frame, typed
 from likely.data.labels import present_labels
 from likely.data.sources import Tables, is_source
 from likely.data.table import Table
+from likely.data.unseen import TrainingCategories, UnseenCounter
 from likely.errors import InputError, InputTypeError, check_choice, check_number, listed
 from likely.estimators import posterior
 from likely.estimators.base import Learner
@@ -47,6 +48,7 @@ from likely.typing import (
     RandomStateLike,
     TableLike,
     TypesLike,
+    Vocabulary,
     WeightsLike,
 )
 
@@ -144,12 +146,33 @@ class JointDensity(Learner):
             refuse_unseen(self, self.model_, table)
             return compute(self.model_, table)
 
-        return Tables(X, self._read).compute(work)
+        return Tables(X, self._read, self).compute(work)
 
     def _of_rows(self, X: Any, compute: Callable[[JointModel, Table], Array]) -> Array:
         """compute(model, table) of all rows, one batch after another."""
         parts = self._of_tables(X, compute)
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _vocabularies(self) -> Iterator[tuple[int, Vocabulary]]:
+        """Categorical columns and their categories."""
+        for block in self.model_.blocks:
+            words = block.conditionals.vocabularies
+            if words is not None:
+                yield from zip(block.index.tolist(), words, strict=True)
+
+    def _training_categories(self, column: int) -> TrainingCategories | None:
+        """The categories of a column, and the proportion of values that no other training row has."""
+        for block, part in zip(self.model_.blocks, self.statistics_.blocks, strict=True):
+            words = block.conditionals.vocabularies
+            if words is None or column not in block.index:
+                continue
+            place = block.index.tolist().index(column)
+            if place in block.conditionals.ignored_columns():
+                return None
+            joint = len(block.index) > part.dimension
+            unseen = part.singletons(0, place) if joint else part.singletons(place)
+            return TrainingCategories(words[place], unseen)
+        return None
 
     def _over_scores(self, rows: Table, work: Callable[[int, int, Array], None]) -> None:
         model = self.model_
@@ -443,6 +466,9 @@ class JointDensity(Learner):
                 raise InputError(f"X has {table.rows} rows and y has {len(labels)} labels.")
             codes[where] = [code_of(self.classes_, label) for label in labels.tolist()]
         refuse_unseen(self, self.model_, table)
+        unseen = UnseenCounter(self, alone=True)
+        unseen.add(table)
+        unseen.finish()
         return fill_cells(self.model_, table, codes, X)
 
     def _check_no_dates(self, method: str) -> None:
@@ -712,26 +738,20 @@ def is_generative_classifier(model: object) -> bool:
 
 
 def refuse_unseen(estimator: Any, model: JointModel, table: Table) -> None:
-    """Raise for categories and numbers that the training rows exclude, if the option `unseen` is 'error'.
-
-    Else warn about columns whose categories all have another type than those of the training rows.
-    """
-    strict = getattr(estimator, "unseen", "missing") == "error"
+    """Raise for categories and numbers that the training rows exclude, if the option `unseen` is 'error'."""
+    if getattr(estimator, "unseen", "missing") != "error":
+        return
     for block in model.blocks:
-        outside = block.first_outside(table) if strict else None
+        outside = block.first_outside(table)
         if outside is not None:
             row, j, value = outside
             raise InputError(
                 f"Column {table.names[j]!r}, row {table.number(row)}: {value} is outside the support of the family "
                 "that was chosen by the training rows. Set unseen='missing', or declare the family of the column."
             )
-        vocabularies = block.conditionals.vocabularies
-        if vocabularies is None:
-            continue
-        for j, words in zip(block.index.tolist(), vocabularies, strict=True):
-            if not strict:
-                table.warn_other_type(j, words)
-            elif (found := table.unseen(j, words)) is not None:
+        for j, words in zip(block.index.tolist(), block.conditionals.vocabularies or (), strict=False):
+            found = table.unseen(j, words)
+            if found is not None:
                 raise InputError(
                     f"Column {table.names[j]!r}, row {found[0]}: {found[1]!r} was not seen in training. Known "
                     f"categories: {listed(words)}. Set unseen='missing', or Categorical(categories=...)."

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from likely.data.parts import lazily, read_here
 from likely.data.sources import Tables, is_source, predicted_with_targets
+from likely.data.unseen import TrainingCategories
 from likely.data.validation import accuracy
 from likely.errors import InputError
 from likely.estimators.result_files import write_predictions
@@ -26,7 +27,7 @@ from likely.model.decision import Decisions, decide
 from likely.model.reliability import Reliability, reliability
 from likely.model.rendering import frame_library
 from likely.numerics.special import log_softmax_into, softmax_into
-from likely.typing import AnyArray, Array, LabelsLike, LossLike, RowsLike, WeightsLike
+from likely.typing import AnyArray, Array, LabelsLike, LossLike, RowsLike, Vocabulary, WeightsLike
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 X_ENTRY = re.compile(r"^X : .*\n(?:    .*\n)+", re.MULTILINE)
@@ -65,6 +66,14 @@ class Posterior(ClassifierMixin, BaseEstimator, ABC):
     def _over_scores(self, rows: Any, work: Callable[[int, int, Array], None]) -> None:
         """work(start, stop, scores) for all blocks of rows: log p(class | x), (classes, n), up to a common term."""
 
+    def _vocabularies(self) -> Iterable[tuple[int, Vocabulary]]:
+        """Categorical columns and categories that are known, where unseen ones are reported."""
+        return ()
+
+    def _training_categories(self, column: int) -> TrainingCategories | None:
+        """All categories of such a column in training; None where the model does not use it."""
+        return None
+
     @abstractmethod
     def _content(self) -> dict[str, Any]:
         """Content of the model file. The keys are the file format."""
@@ -84,7 +93,7 @@ class Posterior(ClassifierMixin, BaseEstimator, ABC):
             self._over_scores(rows, work)
             return out
 
-        parts = Tables(X, self._read).compute(results)
+        parts = Tables(X, self._read, self).compute(results)
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     @lazily

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -20,6 +20,7 @@ from likely.data.reading import Reading
 from likely.data.sources import Tables, predicted_with_targets
 from likely.data.table import ENCODE, Table
 from likely.data.target_batches import TargetBatches
+from likely.data.unseen import TrainingCategories
 from likely.data.validation import read_targets
 from likely.errors import InputError, InputTypeError, MissingCellError, NoDensityError, listed
 from likely.estimators.base import Learner
@@ -46,6 +47,7 @@ from likely.typing import (
     TableLike,
     TargetsLike,
     TypesLike,
+    Vocabulary,
     WeightsLike,
 )
 
@@ -333,10 +335,21 @@ class GenerativeRegressor(RegressorMixin, Learner):
         fit = self._fitted()
         return estimate_prior(fit.specification.class_prior, fit.statistics.counts, fit.specification.estimation)
 
+    def _vocabularies(self) -> Iterator[tuple[int, Vocabulary]]:
+        """The column of classes and its categories."""
+        model = self._regressions()
+        if model.class_column is not None:
+            yield model.class_column, model.vocabulary
+
+    def _training_categories(self, column: int) -> TrainingCategories:
+        """The classes, and the proportion of rows that are the only one of their class."""
+        rows = self._fitted().statistics.counts.rows
+        return TrainingCategories(self._regressions().vocabulary, float((rows == 1).sum() / max(rows.sum(), 1)))
+
     def _evaluate(self, X: Any, compute: Callable[[ConditionedRows, AnyArray], Array], width: int) -> Array:
         """compute(rows, targets) of all rows of X, (rows, width)."""
         model = self._regressions()
-        parts = Tables(X, self._read).compute(lambda table: model.evaluate(table, compute, width))
+        parts = Tables(X, self._read, self).compute(lambda table: model.evaluate(table, compute, width))
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def predict(self, X: TableLike, return_std: bool = False) -> Any:

@@ -12,6 +12,7 @@ from likely.data.frames import as_narwhals, column_names, is_frame, whole_frame
 from likely.data.parts import ChunkOf, LazySource, PartSource, closed_after, n_rows, source_of
 from likely.data.row_draw import taken
 from likely.data.sources import numbered_once
+from likely.data.unseen import one_warning
 from likely.engines.result_files import arrow_column, columns_of, kept_columns, label_column, result_file
 from likely.errors import CellError, InputError, LikelyWarning, amount, listed, warn
 from likely.model.result_names import check_clash, result_names
@@ -34,7 +35,7 @@ def write_predictions(
         total = source.rows
     kept: list[Any] | None = None
     rows, unanswered = 0, 0
-    with result_file(path, source) as file, closed_after(chunks), row_progress(total) as progress:
+    with one_warning(), result_file(path, source) as file, closed_after(chunks), row_progress(total) as progress:
         for chunk, start in chunks:
             columns = columns_of(chunk)
             if kept is None:

@@ -23,6 +23,7 @@ from likely.data.parts import closed_after, source_of
 from likely.data.reading import Reading
 from likely.data.sources import Tables, in_memory
 from likely.data.table import FITTED, Table
+from likely.data.unseen import TrainingCategories
 from likely.data.validation import read_table
 from likely.errors import InputError, InputTypeError, check_choice, check_number, listed
 from likely.estimators import posterior
@@ -61,6 +62,7 @@ from likely.typing import (
     TableLike,
     TargetsLike,
     TypesLike,
+    Vocabulary,
     WeightsLike,
 )
 
@@ -533,9 +535,22 @@ class EvidenceClassifier(Posterior):
     def _encoded(self, X: Any, numbers: int = 1) -> Iterator[EncodedRows]:
         """Encoded blocks of the rows of X, small enough for `numbers` numbers for each row, column and class."""
         check_is_fitted(self)
-        for table in Tables(X, self._read):
+        for table in Tables(X, self._read, self):
             for _, _, rows in self._blocks(table, numbers):
                 yield rows
+
+    def _vocabularies(self) -> Iterator[tuple[int, Vocabulary]]:
+        """Categorical columns, and their categories that the views use."""
+        encoding = self.model_.encoding
+        return zip(encoding.categorical.tolist(), encoding.vocabularies, strict=True)
+
+    def _training_categories(self, column: int) -> TrainingCategories:
+        """All categories of a column in training: the views use the most frequent ones."""
+        known = self.generative_._training_categories(column)
+        if known is None:  # a column of few distinct numbers: at most so many values occur once
+            words = dict(self._vocabularies())[column]
+            known = TrainingCategories(words, min(len(words) / float(self.model_.class_weights.sum()), 1.0))
+        return known
 
     def _blocks(self, table: Table, numbers: int = 1) -> Iterator[tuple[int, int, EncodedRows]]:
         """The first row of each block and the one after the last, and the block."""

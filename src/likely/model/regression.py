@@ -21,7 +21,7 @@ from likely.model.specification import Specification
 from likely.model.summary import LineSummary
 from likely.numerics.threads import single_threaded_blas_for
 from likely.statistics.joint import JointStatistics
-from likely.typing import AnyArray, Array, Index
+from likely.typing import AnyArray, Array, Index, Vocabulary
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +90,11 @@ class RegressionModel:
         return self.statistics.counts.classes
 
     @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """Class labels as the categories of their column."""
+        return tuple(self.classes.tolist())
+
+    @cached_property
     def _marginal(self) -> tuple[Array, Elliptical]:
         """The log class prior, and the class-conditional densities of x."""
         joint, _ = self.specification.estimate(self.statistics)
@@ -125,8 +130,7 @@ class RegressionModel:
         read = table.numbers(columns, sparse=False) if len(columns) else lambda start, stop: np.zeros((stop - start, 0))
         codes = None
         if self.class_column is not None:
-            table.warn_other_type(self.class_column, tuple(self.classes.tolist()))
-            codes = table.codes([self.class_column], (tuple(self.classes.tolist()),))
+            codes = table.codes([self.class_column], (self.vocabulary,))
 
         def work(start: int, stop: int) -> None:
             rows = read(start, stop)

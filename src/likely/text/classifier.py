@@ -15,6 +15,7 @@ from likely.choice.term_options import Sample, TermChoice
 from likely.data.frames import target_names
 from likely.data.labels import EncodedLabels, encode_labels
 from likely.data.sources import in_memory, targets_apart
+from likely.data.target_checks import warn_target
 from likely.data.validation import read_weights
 from likely.errors import InputError, check_choice, check_number, listed
 from likely.estimators import posterior
@@ -29,7 +30,7 @@ from likely.model.class_prior import PriorShift
 from likely.model.explanation import code_of
 from likely.model.rendering import frame_library
 from likely.numerics.special import softmax_into
-from likely.statistics.counts import positions
+from likely.statistics.counts import Counts, positions
 from likely.statistics.term_sums import TermSums
 from likely.text.class_bigrams import check_ordered_terms
 from likely.text.densities import DOCUMENTS, TextDensities
@@ -215,6 +216,7 @@ class TextClassifier(TextDensities):
         if not len(texts):
             raise InputError("No document with a label has a positive weight.")
         given = labels.codes if weights is None else labels.codes[weights[~missing] > 0.0]
+        warn_target(Counts.of(labels.classes, given))
         fit, codes, sample = empty.summed(LabeledDocuments(texts, labels.classes, given, mine))
         if not fit.sums.raw.nnz:
             raise InputError(

@@ -358,6 +358,7 @@ def mixed(rows: int = 60, seed: int = 0) -> tuple[pd.DataFrame, AnyArray]:
     return X, y
 
 
+@pytest.mark.filterwarnings("ignore::likely.errors.UnseenCategoriesWarning")
 def test_unseen_categories_contribute_nothing(tmp_path: Any) -> None:
     X, y = mixed()
     model = HybridClassifier(blend=0.5).fit(X, y)

@@ -338,6 +338,7 @@ def test_classes_have_regressions_of_their_own(estimation: str) -> None:
     )
 
 
+@pytest.mark.filterwarnings("ignore::likely.errors.UnseenCategoriesWarning")
 @pytest.mark.parametrize("estimation", ["mle", "bayes"])
 def test_rows_of_unknown_class_are_answered_by_all(estimation: str) -> None:
     """Shares by Bayes' rule on what is there of x, the law of total variance, and roots of the mixed distribution."""
@@ -594,6 +595,7 @@ def test_errors_after_the_fit_leave_the_model_as_it_was() -> None:
         model.forget(X, y).predict(X)
 
 
+@pytest.mark.filterwarnings("ignore::likely.errors.UnseenCategoriesWarning")
 @pytest.mark.parametrize("estimation", ESTIMATIONS)
 def test_little_data_gives_answers(estimation: str) -> None:
     model = GenerativeRegressor(estimation)

@@ -158,6 +158,7 @@ def test_two_classes_have_log_odds() -> None:
     assert_allclose(model.decision_function(X), np.log(proba[:, 1] / proba[:, 0]), rtol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::likely.errors.UnseenCategoriesWarning")
 @pytest.mark.parametrize("view", ["columns", "joint", "scores", "histogram", "pairs", "neighbours", "trees"])
 def test_explanations_of_every_view_add_up(view: str) -> None:
     X, y = mixed()

@@ -296,6 +296,7 @@ def test_linear_and_quadratic_boundaries_are_calibrated() -> None:
         assert_allclose(two.decision_function(X), -two.boundary(0, 1)(X), rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.filterwarnings("ignore::likely.errors.UnseenCategoriesWarning")
 def test_a_row_without_any_value_has_the_class_prior(fitted: Any) -> None:
     empty = pd.DataFrame({"a": [np.nan] * 2, "n": [np.nan] * 2, "k": [None, "never seen"], "b": [np.nan] * 2})
     assert_allclose(fitted.predict_proba(empty), [fitted.class_prior_] * 2, atol=1e-12)

@@ -1,0 +1,83 @@
+"""Warnings about targets of classifiers that are probably no classes: spellings, numbers, distinct and single labels."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from likely.data.categories import normalized_label
+from likely.errors import TargetWarning, amount, listed, warn
+from likely.statistics.counts import Counts
+
+FEW_ROWS = 20  # fewer rows are not checked for distinct and single labels
+MANY_NUMBERS = 20  # classes up to which text may be numbers
+MOST_DISTINCT = 0.5  # proportion of rows with a label of their own
+PARSED = 0.95  # proportion of labels that are numbers
+# A number with a decimal sign, a currency or a percent sign: text of digits alone may be a code.
+NUMBER = re.compile(r"[+-]?\s*[^\w\s.,+-]?\s*[+-]?\d[\d.,' ]*\s*[%€$£¥]?")
+SIGNS = re.compile(r"[^\d\s]")
+
+
+def warn_target(counts: Counts) -> None:
+    """Warn about the labels of a fit, by their numbers of rows; at most once for each kind.
+
+    Labels that differ by case or by blanks at the ends are reported for any number of rows, the other kinds from 20
+    rows on: numbers in text (more than 20), more classes than half the rows, and classes of one row.
+    """
+    present = counts.rows > 0
+    labels, rows, weight = counts.classes[present].tolist(), counts.rows[present], counts.weight[present]
+    _warn_spellings(labels)
+    if rows.sum() < FEW_ROWS:
+        return
+    if _are_numbers_in_text(labels):
+        warn(
+            f"y has {len(labels)} distinct labels, which are numbers in text, such as {listed(labels[:3])}. A "
+            "classifier treats each as a class. Convert them to numbers and use GenerativeRegressor, or group them "
+            "into classes, for example with pandas.qcut.",
+            TargetWarning,
+        )
+    elif len(labels) > MOST_DISTINCT * rows.sum():
+        warn(
+            f"y has {len(labels):,} distinct labels in {rows.sum():,} rows, such as {listed(labels[:3])}: this is "
+            "probably a number or an identifier. Use GenerativeRegressor to predict numbers, or pass classes.",
+            TargetWarning,
+        )
+    else:
+        single = [label for label, n, w in zip(labels, rows, weight, strict=True) if n == 1 and w <= 1.0]
+        if single:
+            these = f"The class {listed(single)} has" if len(single) == 1 else f"The classes {listed(single, 4)} have"
+            warn(
+                f"{these} one row{'' if len(single) == 1 else ' each'}, which cannot be both learnt and scored. Drop "
+                "such rows, or merge the class with another.",
+                TargetWarning,
+            )
+
+
+def _warn_spellings(labels: list[Any]) -> None:
+    """Warn about labels that differ by case or by blanks at the ends."""
+    groups: dict[str, list[str]] = {}
+    for label in labels:
+        if isinstance(label, str):
+            groups.setdefault(normalized_label(label), []).append(label)
+    alike = [each for each in groups.values() if len(each) > 1]
+    if alike:
+        more = ""
+        if len(alike) > 1:
+            more = f" There {'is' if len(alike) == 2 else 'are'} {amount(len(alike) - 1, 'more such group', 'more such groups')}."
+        warn(
+            f"y has {len(alike[0])} labels that differ only by case or by blanks at the ends: {listed(alike[0])}. They "
+            f"are separate classes.{more} Merge them with y.str.strip().str.lower() in pandas, or "
+            "y.str.strip_chars().str.to_lowercase() in Polars.",
+            TargetWarning,
+        )
+
+
+def _are_numbers_in_text(labels: list[Any]) -> bool:
+    """Whether many labels are text, and nearly all of them numbers with a decimal, currency or percent sign."""
+    if len(labels) <= MANY_NUMBERS or not all(isinstance(label, str) for label in labels):
+        return False
+    parsed = np.array([NUMBER.fullmatch(label.strip()) is not None for label in labels])
+    signed = np.array([SIGNS.search(label.strip().lstrip("+-")) is not None for label in labels])
+    return bool(parsed.mean() >= PARSED and (parsed & signed).mean() >= MOST_DISTINCT)
