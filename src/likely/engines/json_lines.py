@@ -17,6 +17,7 @@ from likely.engines.base import Stream
 from likely.engines.cells import (
     LARGE,
     TEXT,
+    TIMES,
     TOO_LARGE,
     ColumnType,
     declared_types,
@@ -31,6 +32,7 @@ from likely.errors import SourceError, listed
 
 INTEGER = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?")
 NUMBER = re.compile(r"DOUBLE|FLOAT|DECIMAL.*")
+TIME = re.compile(r"DATE|TIME")  # DuckDB also guesses local forms, such as 31-01-2020; here they are text
 READER = """FROM read_json(getvariable('files'), format='newline_delimited', hive_partitioning=false, {0},
 compression=getvariable('compression'))"""
 FIND = READER.format(
@@ -94,7 +96,8 @@ class JsonLines(Stream):
     ) -> None:
         """Find the columns that are read as text: whole numbers beyond 2^53, which stay text, and others to convert.
 
-        Columns of numbers and texts such as NA are numbers. Cells that a declared type does not allow are an error.
+        Columns of numbers and texts such as NA are numbers, those of ISO dates and times are timestamps. Cells that a
+        declared type does not allow are an error.
         """
         other = {name: kind for name, kind in kinds.items() if name not in declared}
         numbers = [name for name, kind in other.items() if INTEGER.fullmatch(kind) or NUMBER.fullmatch(kind)]
@@ -103,7 +106,9 @@ class JsonLines(Stream):
         largest = connection.execute(f"SELECT {most} {DECLARED}").fetchone() if numbers else ()
         large = [name for name, value in zip(numbers, largest, strict=True) if value is not None and value >= TOO_LARGE]
         mixed = [name for name, kind in other.items() if kind == "JSON"]
-        candidates = {**dict.fromkeys(large, LARGE), **dict.fromkeys(mixed, LARGE[1:]), **declared}
+        times = [name for name, kind in other.items() if TIME.match(kind)]
+        found = dict.fromkeys(large, LARGE) | dict.fromkeys(mixed, LARGE[1:]) | dict.fromkeys(times, TIMES)
+        candidates = {**found, **declared}
         set_variables(connection, columns=self._stored | dict.fromkeys(candidates, "VARCHAR"))
         fitting, markers = examined(candidates, {name: name for name in kinds}, DECLARED, connection)
         for name, fit in fitting.items():
@@ -138,6 +143,8 @@ class JsonLines(Stream):
                     yield connection
             except (duckdb.Error, pa.ArrowException, OSError) as error:
                 where = _line(self._files, _is_malformed) if "Malformed" in str(error) else None
+                if where is not None and _line(self._files, _is_not_unicode) == where:
+                    raise SourceError(f"{where} is not encoded in UTF-8, as JSON is. Convert the file.") from error
                 if where is not None:
                     raise SourceError(f"{where}: malformed JSON. Correct the line.") from error
                 text = re.split("Try (?:setting|auto-detecting)", str(error))[0].strip()
@@ -160,6 +167,15 @@ def _is_malformed(line: bytes) -> bool:
     try:
         json.loads(line)
     except ValueError:
+        return True
+    return False
+
+
+def _is_not_unicode(line: bytes) -> bool:
+    """Whether a line is not encoded in UTF-8."""
+    try:
+        line.decode()
+    except UnicodeDecodeError:
         return True
     return False
 
@@ -192,4 +208,4 @@ def _stored(name: str, kind: str, where: str) -> str:
             f"{where}: column {name!r} has lists or objects ({kind}), not single values. Unpack them in a query: "
             "scan(sql=\"select ... from read_json('...')\")."
         )
-    return kind if kind in ("BOOLEAN", "DATE", "TIME") or kind.startswith("TIMESTAMP") else "VARCHAR"
+    return "BOOLEAN" if kind == "BOOLEAN" else "VARCHAR"
