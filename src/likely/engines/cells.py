@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from likely.data.names import double_quoted
 from likely.errors import InputError, SourceError, check_choice, listed, nearest
 
+FIRST_ROWS = 20_480  # which are examined before all are
 TOO_LARGE = 2**53  # doubles do not tell this whole number from the next
 KINDS = {"number": "DOUBLE", "text": "VARCHAR", "boolean": "BOOLEAN", "timestamp": "TIMESTAMP"}
 MARKED = "regexp_full_match(trim({0}), 'NA|N/A|NaN|null|None|[?.-]')"  # missing values in columns of numbers

@@ -20,6 +20,7 @@ from likely.data.names import is_unicode
 from likely.engines.base import Scan, Stream, distinct
 from likely.engines.cells import (
     CANDIDATES,
+    FIRST_ROWS,
     TEXT,
     Candidates,
     ColumnType,
@@ -47,7 +48,7 @@ from likely.numerics.threads import in_order
 
 DELIMITERS = ",;\t|"
 HEAD = 2**20  # characters that the first line may have
-FIRST_ROWS, FIRST_FILES = 20_480, 8  # of which the first rows are read before all are
+FIRST_FILES = 8  # whose first rows are examined before all are
 SNIFFED = "512MB"  # of a file that the sniffer holds in memory; otherwise all of it
 NOTHING = "\x1f"  # no cell has it: DuckDB wants at least one text that stands for a missing value
 QUOTED = re.compile(r'"(?:[^"]|"")*"')

@@ -15,6 +15,7 @@ from typing import Any
 from likely.data.names import double_quoted
 from likely.engines.base import Stream
 from likely.engines.cells import (
+    FIRST_ROWS,
     LARGE,
     TEXT,
     TIMES,
@@ -32,7 +33,6 @@ from likely.errors import SourceError, listed
 
 INTEGER = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?")
 NUMBER = re.compile(r"DOUBLE|FLOAT|DECIMAL.*")
-TIME = re.compile(r"DATE|TIME")  # DuckDB also guesses local forms, such as 31-01-2020; here they are text
 READER = """FROM read_json(getvariable('files'), format='newline_delimited', hive_partitioning=false, {0},
 compression=getvariable('compression'))"""
 FIND = READER.format(
@@ -106,7 +106,8 @@ class JsonLines(Stream):
         largest = connection.execute(f"SELECT {most} {DECLARED}").fetchone() if numbers else ()
         large = [name for name, value in zip(numbers, largest, strict=True) if value is not None and value >= TOO_LARGE]
         mixed = [name for name, kind in other.items() if kind == "JSON"]
-        times = [name for name, kind in other.items() if TIME.match(kind)]
+        texts = [name for name, kind in other.items() if self._stored[name] == "VARCHAR" and kind != "JSON"]
+        times = self._times(connection, texts)
         found = dict.fromkeys(large, LARGE) | dict.fromkeys(mixed, LARGE[1:]) | dict.fromkeys(times, TIMES)
         candidates = {**found, **declared}
         set_variables(connection, columns=self._stored | dict.fromkeys(candidates, "VARCHAR"))
@@ -120,6 +121,13 @@ class JsonLines(Stream):
             self._stored[name] = "DOUBLE" if name in large and kind.name == "number" else "VARCHAR"
             self._types[name] = replace(kind, markers=kind.name == "number" and name not in large)
         self.notes = marker_notes({name: found for name, found in markers.items() if self._types[name].markers})
+
+    def _times(self, connection: Any, names: Sequence[str]) -> list[str]:
+        """The columns of text whose first cells are ISO dates and times."""
+        known = dict.fromkeys(names, TIMES)
+        set_variables(connection, columns=self._stored)
+        fitting, _ = examined(known, {name: name for name in names}, f"{DECLARED} LIMIT {FIRST_ROWS}", connection)
+        return [name for name, fit in fitting.items() if fit]
 
     def _read(self, rows: int) -> Iterator[Any]:
         with self._connection() as connection:
@@ -208,4 +216,4 @@ def _stored(name: str, kind: str, where: str) -> str:
             f"{where}: column {name!r} has lists or objects ({kind}), not single values. Unpack them in a query: "
             "scan(sql=\"select ... from read_json('...')\")."
         )
-    return "BOOLEAN" if kind == "BOOLEAN" else "VARCHAR"
+    return "BOOLEAN" if kind == "BOOLEAN" else "VARCHAR"  # DuckDB takes local dates, such as 31-01-2020, for dates
