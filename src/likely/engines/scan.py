@@ -82,7 +82,7 @@ def scan(
         The decimal separator of numbers in CSV files.
     thousands : str, default=None
         The separator of thousands in numbers of CSV files, such as ".", "," or a space; None if there is none.
-    **unknown
+    **unknown : object
         Other options are an error that names the option of `scan` for the same purpose.
 
     Returns
