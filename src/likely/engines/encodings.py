@@ -20,7 +20,7 @@ def checked_encoding(encoding: Any) -> str:
     """The option `encoding` as Python names it; "utf-8" also with a byte order mark."""
     try:
         found = codecs.lookup(encoding)
-        "".encode(found.name)  # codecs of bytes, such as base64, are no encodings of text
+        "".encode(found.name)  # codecs of bytes, such as base64, do not encode text
     except (LookupError, TypeError, ValueError):
         raise InputError(
             f"encoding={encoding!r} is not known. Pass the name of an encoding of Python, such as 'utf-8', 'cp1252' "
