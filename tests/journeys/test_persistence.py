@@ -401,7 +401,9 @@ WITH_ARRAYS: dict[str, tuple[Any, Any]] = {
     "pairs": (GenerativeClassifier(Pairs()), MIXED[["c"]].assign(d=MIXED["c"].to_numpy()[::-1])),
     "cells": (NaiveBayes(Histogram()), NUMBERS),
     "point mass": (NaiveBayes(PointMass(family=Exponential())), np.maximum(NUMBERS, 0.0)),
+    "prototypes": (NearestPrototype(), NUMBERS),
     "regression": (GenerativeRegressor(), NUMBERS),
+    "coefficients": (SoftmaxRegression(estimation="bayes"), NUMBERS),
     "softmax": (SoftmaxRegression(), NUMBERS),
     "hybrid": (HybridClassifier(blend=0.5), MIXED),
     "documents": (TextClassifier(order=2), TEXTS),
@@ -444,6 +446,7 @@ def forged_arrays(array: Any) -> list[Any]:
     limits = {"f4": (1e30, 1e-30), "f8": (1e300, 1e-300, np.nan, np.inf)}.get(array.dtype.str[1:], (1, 100))
     changed = [np.zeros_like(array), -1 - array if array.dtype.kind in "if" else ~array]
     changed += [array[:-1], np.concatenate([array, array[:1]]), array[None], array.astype(wide)]
+    changed += [np.concatenate([np.zeros_like(array[:1]), array[1:]]), np.concatenate([array[:-1], array[:1] * 0])]
     return [*changed, *(np.full_like(array, each) for each in limits)]
 
 

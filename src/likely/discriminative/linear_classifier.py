@@ -17,6 +17,7 @@ from likely.data.row_blocks import evaluate
 from likely.data.sources import Tables
 from likely.data.table import Table
 from likely.discriminative.log_odds import LogOdds
+from likely.errors import ModelFileError
 from likely.estimators.column_table import column_table
 from likely.estimators.posterior import Posterior
 from likely.families.parameters import Parameter
@@ -196,4 +197,9 @@ class LinearClassifier(Posterior, rows=ROWS):
         for name in (*self._saved, *names):
             setattr(self, name, content[name])
         check(self)
+        if getattr(self, "estimation", None) == "bayes" and self.odds_.covariance is None:
+            raise ModelFileError("the covariance of the coefficients is missing, which estimation='bayes' needs")
+        reference = getattr(self, "reference", None)
+        if reference is not None and reference not in self.classes_.tolist():
+            raise ModelFileError(f"reference={reference!r} is not a class of the model")
         return self

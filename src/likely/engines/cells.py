@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from likely.data.names import double_quoted
 from likely.errors import InputError, SourceError, check_choice, listed, nearest
 
+FIRST_ROWS = 20_480  # which are examined before all are
 TOO_LARGE = 2**53  # doubles do not tell this whole number from the next
 KINDS = {"number": "DOUBLE", "text": "VARCHAR", "boolean": "BOOLEAN", "timestamp": "TIMESTAMP"}
 MARKED = "regexp_full_match(trim({0}), 'NA|N/A|NaN|null|None|[?.-]')"  # missing values in columns of numbers
@@ -30,12 +31,44 @@ TESTS = {  # of a cell without spaces, which is a number or not; regular express
 }
 CELLS = f"""FROM (SELECT *,
 CASE WHEN number IS NULL OR isnan(number) THEN {MARKED.format("raw")} ELSE false END AS marked
-FROM (SELECT *, trim(raw) AS cell, try_cast(raw AS DOUBLE) AS number FROM {{0}} WHERE raw IS NOT NULL))"""
+FROM (SELECT *, trim(coalesce(plain, raw)) AS cell, try_cast(plain AS DOUBLE) AS number
+FROM (SELECT *, {{1}} AS plain FROM {{0}} WHERE raw IS NOT NULL)))"""
 EXAMINE = f"""SELECT name, {", ".join(f"bool_and({test})" for test in TESTS.values())}, histogram(cell) FILTER (marked)
-{CELLS.format("(FROM ({0}) UNPIVOT (raw FOR name IN (COLUMNS(*))))")} GROUP BY name"""
-FIRST = (
-    f"SELECT row, raw {CELLS.format('(SELECT row_number() OVER () AS row, {0} AS raw {1})')} WHERE NOT ({{2}}) LIMIT 1"
-)
+{CELLS.format("(FROM ({0}) UNPIVOT (raw FOR name IN (COLUMNS(*))))", "{1}")} GROUP BY name"""
+FIRST = f"""SELECT row, raw {CELLS.format("(SELECT row_number() OVER () AS row, {0} AS raw {1})", "{3}")}
+WHERE NOT ({{2}}) LIMIT 1"""
+
+
+@dataclass(frozen=True, slots=True)
+class Notation:
+    """How numbers are written: the decimal separator, and the separator of thousands if there is one."""
+
+    decimal: str = "."
+    thousands: str | None = None
+
+    def plain(self, column: str) -> str:
+        """The cells of a column as DuckDB reads numbers; NULL where a cell is not written in this notation."""
+        if self == Notation():
+            return column
+        point, group = _pattern(self.decimal), "" if self.thousands is None else _pattern(self.thousands)
+        whole = rf"(\d+|\d{{1,3}}({group}\d\d\d)+)" if group else r"\d+"
+        pattern = rf"[+-]?({whole}({point}\d*)?|{point}\d+)([eE][+-]?\d+)?"
+        digits = f"trim({column})"
+        if self.thousands is not None:
+            digits = f"replace({digits}, {_quoted(self.thousands)}, '')"
+        return (
+            f"CASE WHEN regexp_full_match(trim({column}), '{pattern}') "
+            f"THEN replace({digits}, {_quoted(self.decimal)}, '.') END"
+        )
+
+
+def _pattern(character: str) -> str:
+    return rf"\x{{{ord(character):x}}}"
+
+
+def _quoted(text: str) -> str:
+    """A text in SQL."""
+    return "'" + text.replace("'", "''") + "'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +80,7 @@ class ColumnType:
     markers: bool = False  # cells such as NA are missing values; read as text first
     declared: bool = False  # by the user, in types=
     zoned: bool = False  # times have an offset from UTC, such as +02:00 or Z
+    notation: Notation = Notation()  # of numbers with `markers`
 
     @property
     def stored(self) -> str:
@@ -68,7 +102,7 @@ class ColumnType:
         """The cells of a column of DuckDB, all of which fit, as values."""
         if self.stored != "VARCHAR" or self.name == "text":
             return column
-        value = f"trim({column})::{self._kind}"
+        value = f"trim({self.notation.plain(column) if self.name == 'number' else column})::{self._kind}"
         return f"CASE WHEN NOT {MARKED.format(column)} THEN {value} END" if self.markers else value
 
     @property
@@ -91,6 +125,7 @@ CANDIDATES = (  # the first that all cells of a column fit is its type; whole nu
     ColumnType("timestamp", zoned=True),
 )
 LARGE = CANDIDATES[1:3]  # of numbers, some of which are beyond 2^53
+TIMES = CANDIDATES[4:]
 Candidates: TypeAlias = Mapping[str, tuple[ColumnType, ...]]
 
 
@@ -110,7 +145,7 @@ def declared_types(types: Mapping[str, str] | None, columns: Sequence[str]) -> d
 
 
 def examined(
-    candidates: Candidates, cells: Mapping[str, str], reader: str, connection: Any
+    candidates: Candidates, cells: Mapping[str, str], reader: str, connection: Any, notation: Notation = Notation()
 ) -> tuple[dict[str, tuple[ColumnType, ...]], dict[str, Counter[str]]]:
     """The candidates that all cells of a column fit, and how often each text such as NA is a cell of it.
 
@@ -119,7 +154,7 @@ def examined(
     if not candidates:
         return {}, {}
     rows = f"SELECT {', '.join(double_quoted(cells[name]) for name in candidates)} {reader}"
-    found = {row[0]: row[1:] for row in connection.execute(EXAMINE.format(rows)).fetchall()}
+    found = {row[0]: row[1:] for row in connection.execute(EXAMINE.format(rows, notation.plain("raw"))).fetchall()}
     fitting, markers = {}, {}
     for name, kinds in candidates.items():
         *passed, marked = found.get(cells[name], (*(True for _ in TESTS), None))  # a column without cells fits all
@@ -129,9 +164,11 @@ def examined(
     return fitting, markers
 
 
-def first_other(kind: ColumnType, cell: str, reader: str, connection: Any) -> tuple[int, str]:
+def first_other(
+    kind: ColumnType, cell: str, reader: str, connection: Any, notation: Notation = Notation()
+) -> tuple[int, str]:
     """The number of the first row whose cell does not fit a type, and the cell."""
-    query = FIRST.format(double_quoted(cell), reader, TESTS[kind.test])
+    query = FIRST.format(double_quoted(cell), reader, TESTS[kind.test], notation.plain("raw"))
     row, text = connection.execute(query).fetchone()
     return int(row), str(text)
 
@@ -149,9 +186,8 @@ def marker_notes(markers: Mapping[str, Mapping[str, int]]) -> tuple[str, ...]:
 
 
 def unexpected(where: str, name: str, cell: str, kind: ColumnType, remedy: str) -> SourceError:
-    """An error on a cell that is not of the type of its column."""
-    reason = "declared in types=" if kind.declared else "unlike the first rows"
+    """An error on a cell that is not of the declared type of its column."""
     return SourceError(
-        f"{where}, column {name!r}: {cell!r} is not a {kind.shown} ({reason}). Pass types={{{name!r}: 'text'}}, or "
-        f"{remedy}."
+        f"{where}, column {name!r}: {cell!r} is not a {kind.shown} (declared in types=). Pass "
+        f"types={{{name!r}: 'text'}}, or {remedy}."
     )

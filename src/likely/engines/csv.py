@@ -20,9 +20,11 @@ from likely.data.names import is_unicode
 from likely.engines.base import Scan, Stream, distinct
 from likely.engines.cells import (
     CANDIDATES,
+    FIRST_ROWS,
     TEXT,
     Candidates,
     ColumnType,
+    Notation,
     declared_types,
     examined,
     first_other,
@@ -30,6 +32,7 @@ from likely.engines.cells import (
     unexpected,
 )
 from likely.engines.duck import batches, connect, set_variables
+from likely.engines.encodings import Utf8Copy, other_encoding
 from likely.engines.files import (
     DataFile,
     FileSet,
@@ -45,7 +48,7 @@ from likely.numerics.threads import in_order
 
 DELIMITERS = ",;\t|"
 HEAD = 2**20  # characters that the first line may have
-FIRST_ROWS, FIRST_FILES = 20_480, 8  # of which the first rows are read before all are
+FIRST_FILES = 8  # whose first rows are examined before all are
 SNIFFED = "512MB"  # of a file that the sniffer holds in memory; otherwise all of it
 NOTHING = "\x1f"  # no cell has it: DuckDB wants at least one text that stands for a missing value
 QUOTED = re.compile(r'"(?:[^"]|"")*"')
@@ -65,8 +68,15 @@ auto_type_candidates={SNIFFED_TYPES}, {OPTIONS})"""
 class CsvFiles(Scan):
     """The rows of CSV files with the same columns, one part for each file."""
 
-    def __init__(self, found: FileSet, types: Mapping[str, str] | None, missing: Sequence[str]) -> None:
-        files = [_with_header(file, tuple(missing)) for file in found.files]
+    def __init__(
+        self,
+        found: FileSet,
+        types: Mapping[str, str] | None,
+        missing: Sequence[str],
+        encoding: str = "utf-8",
+        notation: Notation = Notation(),  # noqa: B008 -- immutable
+    ) -> None:
+        files = [_with_header(file, tuple(missing), encoding, notation) for file in found.files]
         columns = files[0].names
         for file in files:
             distinct(file.names, repr(file.file.path))
@@ -103,6 +113,13 @@ class CsvFile:
     delimiter: str
     missing: tuple[str, ...]
     has_rows: bool  # whether there is text after the header
+    notation: Notation
+    copy: Utf8Copy | None  # of a file that is not UTF-8
+
+    @property
+    def content(self) -> DataFile:
+        """What is read: the file, or its copy in UTF-8."""
+        return self.file if self.copy is None else self.copy.content()
 
     @property
     def cells(self) -> dict[str, str]:
@@ -116,14 +133,15 @@ class CsvFile:
         import pyarrow as pa
 
         with unchanged(self.file), connect() as connection:
+            content = self.content
             set_variables(
                 connection,
-                path=self.file.path,
-                files=[glob.escape(self.file.path)],
+                path=content.path,
+                files=[glob.escape(content.path)],
                 columns=dict(zip(self.cells.values(), types or ["VARCHAR"] * len(self.names), strict=True)),
                 delimiter=self.delimiter,
                 missing=list(self.missing) or [NOTHING],
-                compression=self.file.compression,
+                compression=content.compression,
             )
             try:
                 yield connection
@@ -158,12 +176,13 @@ class CsvFile:
         """The candidates that all cells of the first rows fit, and the cells such as NA; None is all rows."""
         known = {name: kinds for name, kinds in candidates.items() if kinds and kinds[0] != TEXT}
         with self.connection() as connection:
-            return examined(known, self.cells, READER if rows is None else f"{READER} LIMIT {rows}", connection)
+            reader = READER if rows is None else f"{READER} LIMIT {rows}"
+            return examined(known, self.cells, reader, connection, self.notation)
 
     def unexpected(self, name: str, kind: ColumnType) -> SourceError:
         """An error on the first cell that does not fit the type of a column."""
         with self.connection() as connection:
-            row, text = first_other(kind, self.cells[name], READER, connection)
+            row, text = first_other(kind, self.cells[name], READER, connection, self.notation)
         j = self.names.index(name)
         where = self._place(
             lambda number, cells: number > 1 and len(cells) > j and cells[j] == text, f", data row {row}"
@@ -192,7 +211,7 @@ class CsvFile:
                 "one line break; a cell with a line break must be quoted."
             )
         if "unicode" in text.lower():
-            return SourceError(f"{where} is not encoded in UTF-8. Convert the file first.")
+            return SourceError(f"{where} is not encoded in UTF-8. {other_encoding(b'')}")
         return SourceError(f"{where}: {text.split('Possible')[0].strip()}")
 
     def _place(self, test: Callable[[int, Sequence[str]], bool], otherwise: str) -> str:
@@ -201,7 +220,7 @@ class CsvFile:
         `otherwise` stands for the line where no record passes, or a cell is too long for the standard library. Blank
         lines are records without cells.
         """
-        with _text(self.file) as text:
+        with _text(self.content) as text:
             reader = csv.reader(text, delimiter=self.delimiter)
             number, line = 1, 1
             try:
@@ -216,7 +235,7 @@ class CsvFile:
     def _other_line_end(self) -> tuple[int, str, str] | None:
         """The first line whose line break, outside of quotes, is not that of line 1; both, that of line 1 first."""
         first, quotes = "", 0
-        with _text(self.file) as text:
+        with _text(self.content) as text:
             for number, line in enumerate(text, 1):
                 end = END.search(line)[0]  # type: ignore[index]  # it matches any text
                 quotes += line.count('"')
@@ -238,14 +257,16 @@ def _column_types(
 ) -> tuple[dict[str, ColumnType], dict[str, Counter[str]]]:
     """The types that all cells of the columns have, and the cells such as NA of those with numbers.
 
-    A column is text where its first rows fit no other type. Later cells that do not fit their type are an error.
+    A column is text unless all its cells fit another type; cells that do not fit a declared type are an error.
     """
     sniffed = list(in_order(files, CsvFile.sniffed))
     types: dict[str, ColumnType] = {}
     left: dict[str, tuple[ColumnType, ...]] = {}
+    notation = files[0].notation
+    final = {"INTEGER", "DOUBLE"} if notation == Notation() else {"INTEGER"}
     for name in files[0].names:
         found = {each[name] for each in sniffed}
-        if name not in declared and found <= {"INTEGER", "DOUBLE"}:
+        if name not in declared and found <= final:
             types[name] = ColumnType("number", whole=found == {"INTEGER"})
         else:
             left[name] = declared.get(name, CANDIDATES)
@@ -254,27 +275,31 @@ def _column_types(
     for file, rows in [*((file, FIRST_ROWS) for file in files[::step]), *((file, None) for file in files)]:
         fitting, marked = file.examined(left, rows)
         for name, kinds in fitting.items():
-            if not kinds and (name in declared or (rows is None and left[name] != CANDIDATES)):  # there were cells
+            if not kinds and name in declared:
                 raise file.unexpected(name, left[name][0])
             markers[name] += marked[name] if rows is None else Counter()
         left |= fitting
     for name, kinds in left.items():
         kind = kinds[0] if kinds else TEXT
-        types[name] = replace(kind, markers=kind.name == "number")
+        types[name] = replace(kind, markers=kind.name == "number", notation=notation)
     return types, {name: marked for name, marked in markers.items() if types[name].markers}
 
 
-def _with_header(file: DataFile, missing: tuple[str, ...]) -> CsvFile:
+def _with_header(file: DataFile, missing: tuple[str, ...], encoding: str, notation: Notation) -> CsvFile:
     """A file with its delimiter and the names in its first line, which may have line breaks in quotes."""
-    with library_errors(f"{file.path!r} cannot be read"), readable(file.path), _text(file) as text:
+    copy = None if encoding == "utf-8" else Utf8Copy(file, encoding)
+    content = file if copy is None else copy.content()
+    with library_errors(f"{file.path!r} cannot be read"), readable(file.path), _text(content) as text:
         head = text.read(HEAD)
     end = next((found.start() for found in LINE_BREAK.finditer(head) if found[0][0] != '"'), len(head))
     first = head[:end]
     if not is_unicode(first):
-        raise SourceError(f"{file.path!r}, line 1 is not encoded in UTF-8. Convert the file first.")
+        remedy = other_encoding(head[:2].encode("utf-8", "surrogateescape"))
+        raise SourceError(f"{file.path!r}, line 1 is not encoded in UTF-8. {remedy}")
     if (end == len(head) and len(head) == HEAD) or QUOTED.sub("", first).count('"'):
         raise SourceError(f"{file.path!r}: a quote in the first line is not closed. Correct the names of the columns.")
-    delimiter = max(DELIMITERS, key=QUOTED.sub("", first).count)
+    counts = {mark: QUOTED.sub("", first).count(mark) for mark in DELIMITERS}
+    delimiter = max(DELIMITERS, key=lambda mark: (counts[mark], mark not in (notation.decimal, notation.thousands)))
     try:
         names = next(csv.reader(io.StringIO(first, newline=""), delimiter=delimiter, strict=True), [])
     except csv.Error as error:
@@ -288,4 +313,4 @@ def _with_header(file: DataFile, missing: tuple[str, ...]) -> CsvFile:
             "columns belong. Write the names in the first line."
         )
     named = tuple(name or f"column{i}" for i, name in enumerate(names))
-    return CsvFile(file, named, delimiter, missing, has_rows=bool(head[end:].strip()))
+    return CsvFile(file, named, delimiter, missing, bool(head[end:].strip()), notation, copy)

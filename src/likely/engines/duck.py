@@ -75,6 +75,7 @@ def connect(database: str | None = None) -> Any:
 
     connection = duckdb.connect(database or ":memory:", read_only=database is not None, config=OURS)
     connection.execute("SET enable_progress_bar = false")
+    connection.execute("SET TimeZone = 'UTC'")  # otherwise that of the computer, which casts of times depend on
     return connection
 
 
@@ -85,13 +86,16 @@ def set_variables(connection: Any, **values: Any) -> None:
 
 
 def batches(relation: Any, rows: int) -> Iterator[Any]:
-    """The rows of a relation as Arrow tables, while they are computed."""
+    """The rows of a relation as Arrow tables, while they are computed; times with a time zone are in UTC."""
     import pyarrow as pa
 
     method = "to_arrow_reader" if hasattr(relation, "to_arrow_reader") else "fetch_arrow_reader"  # before version 1.5
     with getattr(relation, method)(rows) as reader:
+        kinds = [pa.timestamp(kind.unit, "UTC") if getattr(kind, "tz", None) else kind for kind in reader.schema.types]
+        utc = pa.schema([field.with_type(kind) for field, kind in zip(reader.schema, kinds, strict=True)])
         for batch in reader:
-            yield pa.Table.from_batches([batch])
+            table = pa.Table.from_batches([batch])
+            yield table if table.schema.types == kinds else table.cast(utc)
 
 
 @contextmanager

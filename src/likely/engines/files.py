@@ -256,7 +256,12 @@ def _described(name: str, format: str | None) -> DataFile:
     if not is_unicode(name):
         raise SourceError(f"The name of the file {name!r} is not encoded in UTF-8. Rename the file.")
     with readable(name):
-        stat = Path(name).stat()
+        found = Path(name).stat()
+        if not stat.S_ISREG(found.st_mode):  # opening a pipe waits for its writer, and it is read once
+            raise SourceError(
+                f"{name!r} is a pipe, socket or device, not a regular file. Pass scan('-', format=...) and redirect it "
+                "to the standard input, or write the rows to a file."
+            )
         with Path(name).open("rb") as file:
             head = file.read(16)
     if not head:
@@ -265,11 +270,11 @@ def _described(name: str, format: str | None) -> DataFile:
     wanted = format or _by_name(name)[0]
     if wanted is None and content in (None, "zip"):
         raise SourceError(f"The format of {name!r} is not known. Pass format=, one of {listed(FORMATS)}.")
-    found = wanted or content
-    agrees = content == found or (content is None and found in TEXT_FORMATS)
-    if not agrees or (found == "json" and compression == "none" and head.lstrip()[:1] != b"{"):
-        raise SourceError(_contradiction(name, str(found), content, head))
-    return DataFile(name, str(found), compression, stat.st_size, stat.st_mtime_ns)
+    kind = wanted or content
+    agrees = content == kind or (content is None and kind in TEXT_FORMATS)
+    if not agrees or (kind == "json" and compression == "none" and head.lstrip()[:1] != b"{"):
+        raise SourceError(_contradiction(name, str(kind), content, head))
+    return DataFile(name, str(kind), compression, found.st_size, found.st_mtime_ns)
 
 
 def _by_content(head: bytes) -> tuple[str | None, str]:

@@ -15,8 +15,10 @@ from typing import Any
 from likely.data.names import double_quoted
 from likely.engines.base import Stream
 from likely.engines.cells import (
+    FIRST_ROWS,
     LARGE,
     TEXT,
+    TIMES,
     TOO_LARGE,
     ColumnType,
     declared_types,
@@ -94,7 +96,8 @@ class JsonLines(Stream):
     ) -> None:
         """Find the columns that are read as text: whole numbers beyond 2^53, which stay text, and others to convert.
 
-        Columns of numbers and texts such as NA are numbers. Cells that a declared type does not allow are an error.
+        Columns of numbers and texts such as NA are numbers, those of ISO dates and times are timestamps. Cells that a
+        declared type does not allow are an error.
         """
         other = {name: kind for name, kind in kinds.items() if name not in declared}
         numbers = [name for name, kind in other.items() if INTEGER.fullmatch(kind) or NUMBER.fullmatch(kind)]
@@ -103,7 +106,10 @@ class JsonLines(Stream):
         largest = connection.execute(f"SELECT {most} {DECLARED}").fetchone() if numbers else ()
         large = [name for name, value in zip(numbers, largest, strict=True) if value is not None and value >= TOO_LARGE]
         mixed = [name for name, kind in other.items() if kind == "JSON"]
-        candidates = {**dict.fromkeys(large, LARGE), **dict.fromkeys(mixed, LARGE[1:]), **declared}
+        texts = [name for name, kind in other.items() if self._stored[name] == "VARCHAR" and kind != "JSON"]
+        times = self._times(connection, texts)
+        found = dict.fromkeys(large, LARGE) | dict.fromkeys(mixed, LARGE[1:]) | dict.fromkeys(times, TIMES)
+        candidates = {**found, **declared}
         set_variables(connection, columns=self._stored | dict.fromkeys(candidates, "VARCHAR"))
         fitting, markers = examined(candidates, {name: name for name in kinds}, DECLARED, connection)
         for name, fit in fitting.items():
@@ -115,6 +121,13 @@ class JsonLines(Stream):
             self._stored[name] = "DOUBLE" if name in large and kind.name == "number" else "VARCHAR"
             self._types[name] = replace(kind, markers=kind.name == "number" and name not in large)
         self.notes = marker_notes({name: found for name, found in markers.items() if self._types[name].markers})
+
+    def _times(self, connection: Any, names: Sequence[str]) -> list[str]:
+        """The columns of text whose first cells are ISO dates and times."""
+        known = dict.fromkeys(names, TIMES)
+        set_variables(connection, columns=self._stored)
+        fitting, _ = examined(known, {name: name for name in names}, f"{DECLARED} LIMIT {FIRST_ROWS}", connection)
+        return [name for name, fit in fitting.items() if fit]
 
     def _read(self, rows: int) -> Iterator[Any]:
         with self._connection() as connection:
@@ -138,6 +151,8 @@ class JsonLines(Stream):
                     yield connection
             except (duckdb.Error, pa.ArrowException, OSError) as error:
                 where = _line(self._files, _is_malformed) if "Malformed" in str(error) else None
+                if where is not None and _line(self._files, _is_not_unicode) == where:
+                    raise SourceError(f"{where} is not encoded in UTF-8, as JSON is. Convert the file.") from error
                 if where is not None:
                     raise SourceError(f"{where}: malformed JSON. Correct the line.") from error
                 text = re.split("Try (?:setting|auto-detecting)", str(error))[0].strip()
@@ -160,6 +175,15 @@ def _is_malformed(line: bytes) -> bool:
     try:
         json.loads(line)
     except ValueError:
+        return True
+    return False
+
+
+def _is_not_unicode(line: bytes) -> bool:
+    """Whether a line is not encoded in UTF-8."""
+    try:
+        line.decode()
+    except UnicodeDecodeError:
         return True
     return False
 
@@ -192,4 +216,4 @@ def _stored(name: str, kind: str, where: str) -> str:
             f"{where}: column {name!r} has lists or objects ({kind}), not single values. Unpack them in a query: "
             "scan(sql=\"select ... from read_json('...')\")."
         )
-    return kind if kind in ("BOOLEAN", "DATE", "TIME") or kind.startswith("TIMESTAMP") else "VARCHAR"
+    return "BOOLEAN" if kind == "BOOLEAN" else "VARCHAR"  # DuckDB takes local dates, such as 31-01-2020, for dates

@@ -170,9 +170,15 @@ def same_columns(path: str, names: Sequence[str], other: str, others: Sequence[s
 
 
 def _common_type(one: Any, other: Any) -> Any:
-    """A type for the values of both types; None if there is none: numbers are not text."""
+    """A type for the values of both types; None if there is none: numbers are not text. Instants are in UTC."""
     import pyarrow as pa
 
+    kinds = (one, other)
+    times = [kind for kind in kinds if pa.types.is_timestamp(kind)]
+    if len(times) == 2 and all(kind.tz for kind in times):
+        one, other = (pa.timestamp(kind.unit, "UTC") for kind in times)
+    elif len(times) == 1 and not times[0].tz and any(map(pa.types.is_date, kinds)):  # a date is its midnight
+        return times[0]
     try:
         schemas = [pa.schema([("x", kind)]) for kind in (one, other)]
         return pa.unify_schemas(schemas, promote_options="permissive").field("x").type

@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC
 from itertools import groupby, islice
 from typing import Any, TypeVar
 
@@ -66,7 +67,7 @@ class SparkFrame(LazySource):
 
         with from_executors():
             schema = self._frame.limit(0).toArrow().schema
-            every = (row.asDict() for row in self._frame.toLocalIterator(prefetchPartitions=True))
+            every = in_utc((row.asDict() for row in self._frame.toLocalIterator(prefetchPartitions=True)), schema)
             while rows := list(islice(every, CHUNK_ROWS)):
                 yield pa.Table.from_pylist(rows, schema=schema)
 
@@ -124,6 +125,16 @@ class SparkFrame(LazySource):
                 yield from predicted(table, model, features, names).to_batches()
 
         return self._mapped(run, schema)
+
+
+def in_utc(rows: Iterable[dict[str, Any]], schema: Any) -> Iterator[dict[str, Any]]:
+    """Rows whose timestamps with a time zone are in UTC: Spark collects them in that of the computer, without it."""
+    zoned = [field.name for field in schema if getattr(field.type, "tz", None)]
+    for row in rows:
+        for name in zoned:
+            if row[name] is not None:
+                row[name] = row[name].astimezone(UTC)
+        yield row
 
 
 def tables(batches: Iterable[Any], names: Sequence[str]) -> Iterator[Any]:

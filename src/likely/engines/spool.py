@@ -27,7 +27,7 @@ def temporary_file(content: str) -> str:
     return path
 
 
-def _delete(path: str, sink: Any = None) -> None:
+def delete(path: str, sink: Any = None) -> None:
     """Close and delete a file: at the end of the life of its owner, or of the process."""
     if sink is not None:
         sink.close()
@@ -97,7 +97,7 @@ class Spool(Stream):
         with self._storage_errors():
             self._path = temporary_file("reader")
             self._sink = pa.OSFile(self._path, "wb")
-            weakref.finalize(self, _delete, self._path, self._sink)
+            weakref.finalize(self, delete, self._path, self._sink)
             self._writer = pa.ipc.new_stream(self._sink, self._schema)
             self._sink.flush()
 
@@ -185,5 +185,5 @@ def standard_input(format: str | None, read: Callable[[FileSet], Scan]) -> Scan:
     except BaseException:
         Path(path).unlink()
         raise
-    weakref.finalize(scan, _delete, path)
+    weakref.finalize(scan, delete, path)
     return scan

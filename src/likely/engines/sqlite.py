@@ -6,6 +6,7 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from datetime import date, time
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ PROFILED = 200  # columns whose types one query counts: SQLite allows 2,000 resu
 class SqliteRows(Stream):
     """The rows of a table or query of SQLite.
 
-    SQLite has types of cells, not of columns: one pass finds them before the first row is read.
+    SQLite has types of cells, not of columns: one pass finds them before the first row is read. Columns of numbers and
+    text are text.
     """
 
     def __init__(
@@ -54,12 +56,11 @@ class SqliteRows(Stream):
         types = []
         for j, column in enumerate(self.columns):
             cells, whole, real, text, blob = (count or 0 for count in found[j * 5 : j * 5 + 5])
-            if blob or (text and text < cells):
+            if blob:
                 kinds = [word for word, n in (("numbers", whole + real), ("text", text), ("blobs", blob)) if n]
-                converted = f"cast(nullif({double_quoted(column)}, '') as real)"
                 raise SourceError(
-                    f"{self.description}: column {column!r} has {' and '.join(kinds)}. Convert it in a query, for "
-                    f'example scan(path, sql="select {converted}, ... from ...").'
+                    f"{self.description}: column {column!r} has {' and '.join(kinds)}. Leave it out, or convert it in "
+                    f'a query, for example scan(path, sql="select hex({double_quoted(column)}), ... from ...").'
                 )
             types.append("string" if text else "float64" if real or not cells else "int64")
         return int(rows), tuple(types)
@@ -75,7 +76,10 @@ class SqliteRows(Stream):
             while found := cursor.fetchmany(rows):
                 with library_errors(problem, kinds=(TypeError, OverflowError)):
                     columns = zip(zip(*found, strict=True), schema.types, strict=True)
-                    cells = [pa.array(column, kind) for column, kind in columns]
+                    cells = [
+                        pa.array(map(_text, column) if kind == pa.string() else column, kind)
+                        for column, kind in columns
+                    ]
                 yield pa.Table.from_arrays(cells, schema=schema)
 
     @contextmanager
@@ -90,6 +94,13 @@ class SqliteRows(Stream):
             address = f"{Path(self._file.path).resolve().as_uri()}?mode=ro"
             with closing(sqlite3.connect(address, uri=True)) as connection:
                 yield connection
+
+
+def _text(cell: Any) -> Any:
+    """A cell of a column of text: numbers among text are written as text, and dates that the connection has made."""
+    if isinstance(cell, int | float):
+        return repr(cell)
+    return str(cell) if isinstance(cell, date | time) else cell
 
 
 def _names(connection: sqlite3.Connection, query: str) -> list[str]:

@@ -36,6 +36,8 @@ class Fit:
     def _valid(self) -> bool:
         specification = self.specification
         parts = zip(specification.plans, self.statistics.blocks, strict=True)
+        if self.history is None and specification.impossible_columns(self.statistics, self.statistics):
+            return False
         return all(set(choice.columns) <= set(specification.names) for choice in self.choices) and all(
             part.dimension == len(specification.columns(plan))
             for plan, part in parts

@@ -58,6 +58,7 @@ class Specification:
             for family in (plan.family, *plan.others):
                 family.check(self.estimation)
         known = all(set(choice.columns) <= set(self.names) for choice in self.choices)
+        known &= all(plan.columns is None or len(plan.columns) > 0 for plan in self.plans)
         return known and len(set(used)) == len(used) and set(used) <= set(range(len(self.names)))
 
     @property
@@ -114,14 +115,19 @@ class Specification:
 
     def check_possible(self, left: JointStatistics, before: JointStatistics) -> None:
         """Raise where no rows can have the statistics that remain after a removal."""
+        if names := self.impossible_columns(left, before):
+            raise InputError(
+                f"The rows to remove were not part of the fit: no values of column {listed(names)} have the "
+                "statistics that would remain. Pass rows, labels and weights as they were fitted."
+            )
+
+    def impossible_columns(self, left: JointStatistics, before: JointStatistics) -> list[str]:
+        """Columns of the first block that has any whose statistics, which were others before, no rows can have."""
         for plan, part, whole in zip(self.plans, left.blocks, before.blocks, strict=True):
             bad = plan.family._impossible_columns(part, whole)
             if bad.any():
-                names = [name for name, wrong in zip(self.columns(plan), bad, strict=True) if wrong]
-                raise InputError(
-                    f"The rows to remove were not part of the fit: no values of column {listed(names)} have the "
-                    "statistics that would remain. Pass rows, labels and weights as they were fitted."
-                )
+                return [name for name, wrong in zip(self.columns(plan), bad, strict=True) if wrong]
+        return []
 
     # -- from statistics to the model
 

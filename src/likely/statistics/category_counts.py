@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
@@ -12,8 +13,10 @@ import numpy.typing as npt
 
 from likely.errors import InputError, listed
 from likely.numerics.shapes import Shape
-from likely.statistics.counts import AdditiveCounts, Cells, are_weighed, label_order, spread
-from likely.typing import AnyArray, Array, Vocabulary
+from likely.statistics.counts import AdditiveCounts, Cells, are_weighed, label_order, spread, unite_classes
+from likely.typing import AnyArray, Array, Index, Vocabulary
+
+FEW = 16  # so many times fewer categories are found by bisection
 
 
 class CategoricalCounts(AdditiveCounts):
@@ -25,6 +28,13 @@ class CategoricalCounts(AdditiveCounts):
     @abstractmethod
     def _keys(self, vocabularies: Sequence[Vocabulary]) -> list[list[tuple[int, Any]]]:
         """The column and category of each place of the axes, for each pair of arrays."""
+
+    @abstractmethod
+    def _axes(self, words: Sequence[Vocabulary], places: Sequence[Index | None]) -> list[tuple[Index | None, int]]:
+        """The places of the axes of each pair of arrays among other vocabularies, and the lengths of the axes there.
+
+        `places` are those of the columns; None is the same places.
+        """
 
     @property
     def dimension(self) -> int:
@@ -48,24 +58,29 @@ class CategoricalCounts(AdditiveCounts):
         total = sum(found.values())
         return sum(count for count in found.values() if count == 1.0) / total if total else 0.0
 
-    def _united(self, other: Self) -> tuple[Any, ...]:
+    def _pair(self, other: Self) -> tuple[Self, Self]:
         if self.dimension != other.dimension:
             raise InputError("Counts of different columns cannot be combined.")
-        pairs = zip(self.vocabularies, other.vocabularies, strict=True)
-        return (tuple(a if a == b else tuple(sorted({*a, *b}, key=label_order)) for a, b in pairs),)
+        classes = unite_classes(self.classes, other.classes)
+        columns = [merged(a, b) for a, b in zip(self.vocabularies, other.vocabularies, strict=True)]
+        words = tuple(union for union, _, _ in columns)
+        mine, yours = [at for _, at, _ in columns], [at for _, _, at in columns]
+        return self._aligned(classes, words, mine), other._aligned(classes, words, yours)
 
     def align(self, classes: AnyArray, *layout: Any) -> Self:
         """The same counts with further classes and, if given, further categories, which have no rows."""
-        wide = AdditiveCounts.align(self, classes)
         words = layout[0] if layout else self.vocabularies
-        if words == self.vocabularies:
+        return self._aligned(classes, words, list(map(_places_of, self.vocabularies, words)))
+
+    def _aligned(self, classes: AnyArray, words: tuple[Vocabulary, ...], places: Sequence[Index | None]) -> Self:
+        """The same counts with these classes and categories, among which each column has its own at these places."""
+        wide = AdditiveCounts.align(self, classes)
+        if all(at is None for at in places):
             return wide
         cells = []
-        parts = zip(self._keys(self.vocabularies), self._keys(words), wide._cells, strict=True)
-        for old, new, (rows, weight) in parts:
-            code = {key: i for i, key in enumerate(new)}
-            at, axes = np.array([code[key] for key in old], dtype=np.intp), range(1, rows.ndim)
-            cells.append((spread(rows, at, len(new), axes), spread(weight, at, len(new), axes)))
+        for (at, size), (rows, weight) in zip(self._axes(words, places), wide._cells, strict=True):
+            axes = () if at is None else range(1, rows.ndim)
+            cells.append((spread(rows, at, size, axes), spread(weight, at, size, axes)))
         return wide._with(classes, cells, vocabularies=words)
 
     def _short(self, part: int, short: AnyArray) -> str:
@@ -84,6 +99,68 @@ class CategoricalCounts(AdditiveCounts):
             index = np.ix_(np.arange(len(rows)), *(kept,) * (rows.ndim - 1))
             cells.append((rows[index], weight[index]))
         return self._with(self.classes, cells, vocabularies=tuple(map(tuple, words)))
+
+
+class SortedWords(tuple[Any, ...]):
+    """The categories of a column, which are of one type, or numbers, in their order."""
+
+    __slots__ = ()
+
+
+def _common_type(kinds: set[type]) -> type | None:
+    """The type of categories that Python orders as `label_order` does: text, bytes or numbers; None for others."""
+    if kinds <= {bool, int, float}:
+        return float
+    return kinds.pop() if kinds in ({str}, {bytes}) else None
+
+
+def merged(words: Vocabulary, others: Vocabulary) -> tuple[Vocabulary, Index | None, Index | None]:
+    """The categories of two vocabularies in their order, and where it has those of each; None: in the same places.
+
+    A few categories are found among sorted ones by bisection: the time hardly depends on the number of these.
+    """
+    if words == others:
+        return words, None, None
+    kind = _common_type(set(map(type, others)))
+    if (
+        isinstance(words, SortedWords)
+        and len(words) > FEW * len(others)
+        and kind is not None
+        and kind is _common_type({type(words[0])})
+    ):
+        return _inserted(words, others)
+    known = set(words)
+    found = [*words, *(word for word in others if word not in known)]
+    plain = _common_type(set(map(type, found))) is not None
+    union = SortedWords(sorted(found)) if plain else tuple(sorted(found, key=label_order))
+    return union, _places_of(words, union), _places_of(others, union)
+
+
+def _inserted(words: SortedWords, others: Vocabulary) -> tuple[Vocabulary, Index | None, Index]:
+    """The same of a few categories and many sorted ones."""
+    places = {word: bisect_left(words, word) for word in others}
+    new = sorted(word for word, place in places.items() if place == len(words) or words[place] != word)
+    at = np.array([places[word] for word in new], dtype=np.intp)  # each is inserted before the category at this place
+    ends = [0, *at.tolist(), len(words)]
+    parts: list[Any] = list(words[: ends[1]])
+    for i, word in enumerate(new):
+        parts += [word, *words[ends[i + 1] : ends[i + 2]]]
+    before = {word: i for i, word in enumerate(new)}
+    there = [
+        places[word] + (before[word] if word in before else int(np.searchsorted(at, places[word], side="right")))
+        for word in others
+    ]
+    old = np.arange(len(words)) if new else None
+    moved = None if old is None else old + np.searchsorted(at, old, side="right")
+    return (SortedWords(parts) if new else words), moved, np.array(there, dtype=np.intp)
+
+
+def _places_of(old: Vocabulary, new: Vocabulary) -> Index | None:
+    """The place of each category of a vocabulary in one that has all of them; None where the two are equal."""
+    if old == new:
+        return None
+    code = dict(zip(new, range(len(new)), strict=True))
+    return np.array([code[word] for word in old], dtype=np.intp)
 
 
 def _single(cells: AnyArray) -> AnyArray:
@@ -119,6 +196,9 @@ class CategoryCounts(CategoricalCounts):
     def _keys(self, vocabularies: Sequence[Vocabulary]) -> list[list[tuple[int, Any]]]:
         return [[(j, category) for category in words] for j, words in enumerate(vocabularies)]
 
+    def _axes(self, words: Sequence[Vocabulary], places: Sequence[Index | None]) -> list[tuple[Index | None, int]]:
+        return [(at, len(new)) for at, new in zip(places, words, strict=True)]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairCounts(CategoricalCounts):
@@ -147,3 +227,10 @@ class PairCounts(CategoricalCounts):
 
     def _keys(self, vocabularies: Sequence[Vocabulary]) -> list[list[tuple[int, Any]]]:
         return [[(j, category) for j, words in enumerate(vocabularies) for category in words]]
+
+    def _axes(self, words: Sequence[Vocabulary], places: Sequence[Index | None]) -> list[tuple[Index | None, int]]:
+        size, found = 0, list[Index]()
+        for at, new in zip(places, words, strict=True):
+            found.append(size + (np.arange(len(new)) if at is None else at))
+            size += len(new)
+        return [(np.concatenate(found), size)]

@@ -182,7 +182,7 @@ class AdditiveCounts:
         return self._with(self.classes[which], [(rows[which], weight[which]) for rows, weight in self._cells])
 
 
-def spread(values: AnyArray, at: Index, size: int, axes: Iterable[int] = (0,)) -> AnyArray:
+def spread(values: AnyArray, at: Index | None, size: int, axes: Iterable[int] = (0,)) -> AnyArray:
     """Values along some axes at other places of longer ones, and 0 elsewhere."""
     for axis in axes:
         wide = np.zeros((*values.shape[:axis], size, *values.shape[axis + 1 :]), dtype=values.dtype)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import gc
 import gzip
 import pickle
 from pathlib import Path
@@ -137,35 +139,73 @@ def test_a_column_of_whole_numbers_gives_the_model_of_integers(tmp_path: Path) -
     np.testing.assert_allclose(model.predict_proba(X), whole.predict_proba(X), rtol=0, atol=1e-9)
 
 
-def test_late_text_in_a_column_of_numbers_is_an_error_with_file_line_and_column(tmp_path: Path) -> None:
-    path = written(tmp_path, "x,y\n" + "1,a\n" * BEYOND + "oops,b\n")
-    with pytest.raises(
-        SourceError, match=rf"rows.csv', line {BEYOND + 2}, column 'x': 'oops' is not a number"
-    ) as error:
-        read(scan(path))
-    assert "types={'x': 'text'}" in str(error.value)
-    assert read(scan(path, types={"x": "text"}))["x"].iloc[-1] == "oops"
-    assert np.isnan(read(scan(path, missing=("", "oops")))["x"].iloc[-1])
+@pytest.mark.parametrize("rows", [3, 130_000])
+@pytest.mark.parametrize(
+    ("first", "other", "late"),
+    [
+        ("1", "2.5", "oops"),
+        ("NA", "3", "unknown"),
+        ("true", "False", "yes"),
+        ("2020-01-01", "2020-01-02 10:00", "epoch"),
+        ("2020-01-01", "2020-01-02 10:00", "2020-01-03 10:00:00Z"),
+        ("2020-01-01 10:00Z", "2020-01-01 10:00Z", "2020-01-01 10:00"),
+    ],
+)
+def test_one_cell_of_another_type_makes_the_column_text_at_any_row(
+    tmp_path: Path, first: str, other: str, late: str, rows: int
+) -> None:
+    found = []
+    for place in (0, 1):  # the first row, or the last
+        body = [first, *[other] * rows]
+        body = [late, *body] if place == 0 else [*body, late]
+        path = written(tmp_path, "x,y\n" + "".join(f"{cell},a\n" for cell in body))
+        chunks = list(scan(path).chunks())
+        assert {str(chunk.schema.field("x").type) for chunk in chunks} == {"string"}
+        cells = pa.concat_tables(chunks)["x"].to_pylist()
+        assert cells == body
+        found.append(sorted(cells))
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize(
-    ("first", "other", "late", "kind"),
+    ("kind", "cell", "late"),
     [
-        ("true", "False", "yes", "boolean"),
-        ("NA", "3", "oops", "number"),
-        ("2020-01-01", "2020-01-02 10:00", "epoch", "timestamp"),
-        ("2020-01-01", "2020-01-02 10:00", "2020-01-03 10:00:00Z", "timestamp"),
-        ("2020-01-01 10:00Z", "2020-01-01 10:00Z", "2020-01-01 10:00", "timestamp such as .*:00"),
+        ("number", "1", "oops"),
+        ("number", "NA", "oops"),
+        ("boolean", "true", "yes"),
+        ("timestamp", "2020-01-01", "epoch"),
+        ("timestamp", "2020-01-01", "2020-01-03 10:00:00Z"),
+        ("timestamp", "2020-01-01 10:00Z", "2020-01-01 10:00"),
     ],
 )
-def test_late_text_in_a_converted_column_is_an_error_with_its_line(
-    tmp_path: Path, first: str, other: str, late: str, kind: str
+def test_a_late_cell_that_is_not_of_the_declared_type_is_an_error_with_its_line(
+    tmp_path: Path, kind: str, cell: str, late: str
 ) -> None:
-    path = written(tmp_path, "y,x\n" + f"a,{first}\n" + f"a,{other}\n" * BEYOND + f"b,{late}\n")
-    with pytest.raises(
-        SourceError, match=rf"rows.csv', line {BEYOND + 3}, column 'x': '{late}' is not a {kind}.*types="
-    ):
-        read(scan(path))
+    path = written(tmp_path, "y,x\n" + f"a,{cell}\n" * BEYOND + f"b,{late}\n")
+    place = rf"rows.csv', line {BEYOND + 2}, column 'x': '{late}' is not a {kind}.*declared in types="
+    with pytest.raises(SourceError, match=place) as error:
+        scan(path, types={"x": kind})
+    assert "types={'x': 'text'}" in str(error.value)
+    assert read(scan(path, types={"x": "text"}))["x"].iloc[-1] == late
+    rows = read(scan(path, types={"x": kind}, missing=("", late)))
+    assert rows["x"].isna().iloc[-1]
+
+
+@pytest.mark.parametrize(
+    "cell", ["31.01.2020", "01/31/2020", "31-01-2020", "2020/01/31", "Jan 2020", "31 January 2020", "10:00:00", "2020"]
+)
+def test_only_iso_dates_are_times_and_other_forms_stay_text(tmp_path: Path, cell: str) -> None:
+    path = written(tmp_path, f"day,other\n{cell},1\n{cell},x\n")
+    kind = "int64" if cell == "2020" else "string"
+    assert kinds(path) == {"day": kind, "other": "string"}
+    (tmp_path / "rows.jsonl").write_text(f'{{"day": "{cell}"}}\n' * 3)
+    assert cells(tmp_path / "rows.jsonl") == {"day": [cell] * 3}
+
+
+def test_codes_with_leading_zeros_stay_text(tmp_path: Path) -> None:
+    path = written(tmp_path, "zip,y\n" + "02139,a\n10001,b\n02139,a\n60601,b\n" * 5)
+    assert kinds(path) == {"zip": "string", "y": "string"}
+    assert cells(path)["zip"][:2] == ["02139", "10001"]
 
 
 def test_a_late_whole_number_beyond_the_doubles_makes_the_column_text(tmp_path: Path) -> None:
@@ -208,15 +248,16 @@ def test_lines_of_errors_count_blank_lines_and_line_breaks_in_quotes(
     content = text.encode("utf-8", "surrogateescape")
     for name, data in (("rows.csv", content), ("rows.csv.gz", gzip.compress(content, 1))):
         (tmp_path / name).write_bytes(data)
+        types = {"a": problem.rpartition(" ")[2]} if "column" in problem else None
         with pytest.raises(SourceError, match=rf"{name}', line {rows + 10},? {problem}"):
-            read(scan(tmp_path / name))
+            read(scan(tmp_path / name, types=types))
 
 
 def test_errors_in_rows_with_very_long_cells_have_the_data_row(tmp_path: Path) -> None:
     long = "z" * 200_000
     path = written(tmp_path, f"a,t\ntrue,{long}\n" + "false,x\n" * BEYOND + "no,x\n")
     with pytest.raises(SourceError, match=rf"rows.csv', data row {BEYOND + 2}, column 'a': 'no' is not a boolean"):
-        read(scan(path))
+        read(scan(path, types={"a": "boolean"}))
 
 
 @pytest.mark.parametrize("rows", [1, BEYOND])
@@ -244,14 +285,113 @@ def test_a_file_without_proper_names_or_quotes_is_an_error(tmp_path: Path, text:
         scan(written(tmp_path, text))
 
 
-def test_another_encoding_is_an_error(tmp_path: Path) -> None:
+def test_another_encoding_is_an_error_that_names_the_option(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_bytes(("a,b\n" + "1,e\n" * BEYOND + "1,été\n").encode("latin-1"))
-    with pytest.raises(SourceError, match=rf"rows.csv', line {BEYOND + 2} is not encoded in UTF-8"):
+    with pytest.raises(SourceError, match=rf"rows.csv', line {BEYOND + 2} is not encoded in UTF-8.*encoding='cp1252'"):
         read(scan(path))
     path.write_bytes("été,b\n1,2\n".encode("latin-1"))
-    with pytest.raises(SourceError, match="UTF-8"):
+    with pytest.raises(SourceError, match=r"UTF-8.*encoding='cp1252'"):
         scan(path)
+    path.write_bytes("été,b\n1,2\n".encode("utf-16"))
+    with pytest.raises(SourceError, match=r"UTF-8.*encoding='utf-16'"):
+        scan(path)
+    (tmp_path / "rows.jsonl").write_bytes('{"a": "e"}\n{"a": "é"}\n'.encode("latin-1"))
+    with pytest.raises(SourceError, match="line 2 is not encoded in UTF-8, as JSON is"):
+        scan(tmp_path / "rows.jsonl")
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-16", "utf-16-le", "UTF-8", "utf-8-sig", "mac-roman"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_files_in_any_encoding_are_read_as_in_utf_8(tmp_path: Path, encoding: str, end: str) -> None:
+    lines = ["größe,wert", *["Garçon,1.5", '"zwei; ""Zeilen""",NA', '"a' + end + 'b",3'] * 200]
+    (tmp_path / "rows.csv").write_bytes((end.join(lines) + end).encode(encoding))
+    (tmp_path / "rows.csv.gz").write_bytes(gzip.compress((end.join(lines) + end).encode(encoding)))
+    expected = ["Garçon", 'zwei; "Zeilen"', f"a{end}b"] * 200
+    for name in ("rows.csv", "rows.csv.gz"):
+        rows = scan(tmp_path / name, encoding=encoding)
+        for each in (rows, pickle.loads(pickle.dumps(rows))):
+            assert read(each)["größe"].tolist() == expected
+            assert read(each)["wert"].sum() == 200 * 4.5
+        assert rows.paths == (str(tmp_path / name),)
+
+
+def test_the_copy_of_a_file_in_another_encoding_is_deleted_with_the_scan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "copies"))
+    (tmp_path / "copies").mkdir()
+    path = tmp_path / "rows.csv"
+    path.write_bytes("a,b\né,1\n".encode("cp1252"))
+    rows = scan(path, encoding="cp1252")
+    assert read(rows)["a"].tolist() == read(rows)["a"].tolist() == ["é"]
+    assert len(list((tmp_path / "copies").iterdir())) == 1
+    del rows
+    gc.collect()
+    assert not list((tmp_path / "copies").iterdir())
+
+
+def test_errors_in_files_of_another_encoding_name_the_file_and_the_line(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_bytes(b"a,b\n" + b"x,1\n" * 300_000 + b"\x81,2\n")
+    with pytest.raises(SourceError, match=r"rows.csv', line 300002: the bytes b'\\x81' are not cp1252"):
+        scan(path, encoding="cp1252")
+    path.write_bytes("a,b\nx,1\n".encode("utf-16-be") + b"\xd8\x00\x00\n")
+    with pytest.raises(SourceError, match=r"rows.csv', line 3: .* are not utf-16-be"):
+        scan(path, encoding="utf-16-be")
+    path.write_bytes("a,b\né,1\n1,2,3\n".encode("cp1252"))
+    with pytest.raises(SourceError, match=r"rows.csv', line 3 has 3 cells"):
+        scan(path, encoding="cp1252")
+    path.write_bytes("a,b\né,1\né,x\n".encode("cp1252"))
+    with pytest.raises(SourceError, match=r"rows.csv', line 3, column 'b': 'x' is not a number"):
+        scan(path, encoding="cp1252", types={"b": "number"})
+
+
+NOTATIONS = [
+    ({"decimal": ","}, ";", ["1,5", "-2", "+,25", "3e2"], [1.5, -2.0, 0.25, 300.0]),
+    (
+        {"decimal": ",", "thousands": "."},
+        ";",
+        ["1.234.567,5", "12.000", "5", "-1.000,25"],
+        [1234567.5, 12e3, 5, -1000.25],
+    ),
+    ({"thousands": ","}, ",", ["1,234.5", "12,000", "5", "0.5"], [1234.5, 12e3, 5, 0.5]),
+    ({"decimal": ",", "thousands": " "}, "\t", ["1 234,5", "12 000 ", " 5", "NA"], [1234.5, 12e3, 5, None]),
+    ({"thousands": "'"}, ",", ["1'234.5", "12'000", "5", "?"], [1234.5, 12e3, 5, None]),
+    ({"thousands": "\u202f"}, "|", ["1\u202f234.5", "12\u202f000", "5", ""], [1234.5, 12e3, 5, None]),
+]
+
+
+@pytest.mark.parametrize(("options", "delimiter", "texts", "numbers"), NOTATIONS)
+def test_numbers_with_another_decimal_separator_or_thousands_are_numbers(
+    tmp_path: Path, options: dict[str, str], delimiter: str, texts: list[str], numbers: list[float | None]
+) -> None:
+    path = tmp_path / "rows.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, delimiter=delimiter)
+        writer.writerows([("a", "t"), *zip(texts, ["x"] * len(texts), strict=True)])
+    assert cells(path, **options)["a"] == numbers
+    assert cells(path, types={"a": "number"}, **options)["a"] == numbers
+    assert cells(path, types={"a": "text"}, **options)["a"] == [text or None for text in texts]
+    if "decimal" in options or "," in delimiter:
+        frame = pd.read_csv(path, sep=delimiter, na_values="?", **options)
+        if options.get("thousands") != " ":
+            np.testing.assert_array_equal(np.array(numbers, dtype=float), frame["a"])
+
+
+def test_columns_with_a_cell_in_another_notation_are_text(tmp_path: Path) -> None:
+    path = written(tmp_path, "a;b;c;d;e\n1,5;1.234;007,5;12.34;1.000\n2.5;1,5;1;1.234;2.000\n")
+    options = {"decimal": ",", "thousands": "."}
+    assert kinds(path, **options) == {"a": "string", "b": "double", "c": "string", "d": "string", "e": "int64"}
+    with pytest.raises(SourceError, match=r"line 2, column 'd': '12\.34' is not a number"):
+        scan(path, types={"d": "number"}, **options)
+
+
+def test_whole_numbers_and_single_columns_with_a_decimal_comma(tmp_path: Path) -> None:
+    path = written(tmp_path, "a\n1,5\n2\n")
+    with pytest.raises(SourceError, match="2 cells, and the header has 1"):
+        scan(path)
+    assert cells(path, decimal=",") == {"a": [1.5, 2.0]}
 
 
 def test_files_with_different_headers_are_an_error_that_names_both(tmp_path: Path) -> None:
@@ -271,6 +411,15 @@ def test_files_with_different_headers_are_an_error_that_names_both(tmp_path: Pat
         ({"types": ["number"]}, "must be a dictionary"),
         ({"missing": "NA"}, "must be a list of texts"),
         ({"format": "xml"}, "format='xml' is not known"),
+        ({"encoding": "utf-9"}, "encoding='utf-9' is not known.*'cp1252'"),
+        ({"encoding": "base64"}, "encoding='base64' is not known"),
+        ({"encoding": None}, "encoding=None is not known"),
+        ({"decimal": ";"}, r"decimal=';' is not known. Known: '\.', ','"),
+        ({"thousands": "000"}, "thousands='000' must be one character"),
+        ({"thousands": "."}, r"thousands='\.' is also the decimal separator. Pass decimal="),
+        ({"sep": ";"}, "scan has no option 'sep'. The first line gives the delimiter"),
+        ({"na_values": "NA"}, "scan has no option 'na_values'. Pass missing="),
+        ({"encodng": "utf-8"}, "scan has no option 'encodng'. Did you mean 'encoding'"),
     ],
 )
 def test_wrong_options_are_errors(tmp_path: Path, options: dict[str, Any], problem: str) -> None:

@@ -80,7 +80,7 @@ def test_an_error_in_one_of_several_files_names_it(tmp_path: Path) -> None:
     for i in range(12):
         (tmp_path / f"{i:02}.csv").write_text("x,y\n1,2\n" if i != 5 else "x,y\n1,2\nseven,3\n")
     with pytest.raises(SourceError, match=r"05.csv', line 3, column 'x': 'seven' is not a number"):
-        list(scan(tmp_path).compute(lambda i, part: list(part.chunks())))
+        list(scan(tmp_path, types={"x": "number"}).compute(lambda i, part: list(part.chunks())))
 
 
 @pytest.mark.parametrize(
@@ -213,3 +213,17 @@ def test_arrow_files_with_other_columns_or_types_are_errors(tmp_path: Path) -> N
     pyarrow.feather.write_feather(pa.table({"b": [1]}), str(tmp_path / "2.feather"))
     with pytest.raises(SourceError, match="different columns: 'a' only in"):
         scan(tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes with names")
+@pytest.mark.parametrize("given", ["pipe.csv", "pipe.parquet", "pipe", "", "/dev/null"])
+def test_files_that_are_not_regular_are_refused_without_waiting(tmp_path: Path, given: str) -> None:
+    (tmp_path / "folder").mkdir()
+    name = Path(given).name or "rows.csv"
+    os.mkfifo(tmp_path / "folder" / name)
+    path = Path(given) if given.startswith("/") else tmp_path / "folder" / given
+    with pytest.raises(SourceError, match=r"is a pipe, socket or device.*scan\('-', format="):
+        scan(path, format=None if "." in name else "csv")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "folder" / name)
+    with pytest.raises(SourceError, match="is a pipe"):
+        scan(tmp_path / "link.csv")

@@ -1,6 +1,7 @@
 """Model files: equal for equal models, read only after their checksum, and without traces of killed processes."""
 
 import hashlib
+import inspect
 import json
 import os
 import signal
@@ -21,13 +22,20 @@ from safetensors.numpy import save as save_arrays
 
 import likely
 from likely import (
+    Bernoulli,
     Categorical,
+    Exponential,
     Gamma,
+    Gaussian,
     GenerativeClassifier,
     GenerativeRegressor,
+    Geometric,
     HybridClassifier,
     NaiveBayes,
+    PointMass,
+    Poisson,
     SoftmaxRegression,
+    TextClassifier,
     VonMises,
 )
 from likely.errors import ModelFileError
@@ -76,13 +84,14 @@ def test_the_bytes_do_not_depend_on_the_hashes_of_text(tmp_path: Path) -> None:
     assert (tmp_path / "here").read_bytes() == (tmp_path / "there").read_bytes()
 
 
-def forged(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
-    """Change the content of a model file, under a checksum that is right."""
+def forged(path: Path, change: Callable[..., Any]) -> None:
+    """Change the content of a model file, and its arrays where the change takes them, under a right checksum."""
     data = path.read_bytes()
     length = int.from_bytes(data[:8], "little")
     tree = json.loads(json.loads(data[8 : 8 + length])["__metadata__"]["likely"])
-    change(tree)
-    blank = save_arrays(load_arrays(data), metadata={"likely": json.dumps(tree), "sha256": "0" * 64})
+    arrays = {name: np.array(array) for name, array in load_arrays(data).items()}
+    change(*(tree, arrays)[: len(inspect.signature(change).parameters)])
+    blank = save_arrays(arrays, metadata={"likely": json.dumps(tree), "sha256": "0" * 64})
     digest = hashlib.sha256(blank).hexdigest().encode()
     path.write_bytes(blank.replace(b'"sha256":"' + b"0" * 64, b'"sha256":"' + digest))
 
@@ -132,8 +141,75 @@ FORGERIES: dict[str, tuple[Any, Callable[[dict[str, Any]], Any]]] = {
     "columns of another number": (SoftmaxRegression(), lambda tree: tree.update(n_features_in_=2)),
     "classes that are text": (SoftmaxRegression(), lambda tree: tree.update(classes_="ab")),
     "a goodness of fit that is a number": (SoftmaxRegression(), lambda tree: tree.update(fit_=1.0)),
+    "no covariance of the coefficients": (
+        SoftmaxRegression(estimation="bayes"),
+        lambda tree: tree["odds_"]["fields"].update(covariance=None),
+    ),
+    "a reference that is no class": (
+        SoftmaxRegression(reference=1),
+        lambda tree: tree["estimator"]["fields"].update(reference="z"),
+    ),
+    "a block without columns": (
+        NaiveBayes({0: Gamma(), 1: Exponential(), 2: Gaussian("diagonal")}),
+        lambda tree: tree["specification"]["fields"]["plans"]["tuple"][0]["fields"].update(columns={"tuple": []}),
+    ),
     "a negative penalty": (SoftmaxRegression(), lambda tree: tree["estimator"]["fields"].update(penalty=-1.0)),
 }
+
+
+def vectorizer_option(name: str, value: Any) -> Callable[[dict[str, Any]], Any]:
+    def change(tree: dict[str, Any]) -> None:
+        (options,) = [pair[1] for pair in dict(tree["fit"]["dict"])["vectorizer"]["dict"] if pair[0] == "options"]
+        options["dict"] = [[key, value if key == name else old] for key, old in options["dict"]]
+
+    return change
+
+
+def smoothing(value: Any) -> Callable[[dict[str, Any]], Any]:
+    def change(tree: dict[str, Any]) -> None:
+        for choice in dict(tree["fit"]["dict"])["choices"]["tuple"]:
+            choice["fields"]["model"]["fields"]["smoothing"] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        vectorizer_option("analyzer", "letters"),
+        vectorizer_option("ngram_range", {"tuple": [2]}),
+        vectorizer_option("ngram_range", {"tuple": ["a", "b"]}),
+        vectorizer_option("stop_words", "x"),
+        vectorizer_option("token_pattern", 1),
+        vectorizer_option("tokenizer", 7),
+        smoothing({"float": "nan"}),
+        smoothing(1e300),
+        smoothing(10**30 * -1),
+        lambda tree: tree["fit"].update(dict=[[k, None if k == "terms" else v] for k, v in tree["fit"]["dict"]]),
+    ],
+)
+def test_options_of_text_are_checked_at_load(change: Callable[[dict[str, Any]], Any], tmp_path: Path) -> None:
+    texts = [f"word{i % 3} w{i % 5} z{i % 7}" for i in range(40)]
+    TextClassifier().fit(texts, Y).save(tmp_path / "model")
+    forged(tmp_path / "model", change)
+    with pytest.raises(ModelFileError):
+        likely.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("family", [Poisson(), Geometric(), Bernoulli(), PointMass(family=Exponential())])
+def test_sums_that_no_rows_have_are_refused_at_load(family: Any, tmp_path: Path) -> None:
+    X = (np.abs(A) > 0.5) * 1.0
+    NaiveBayes(family).fit(X, Y).save(tmp_path / "model")
+
+    def change(tree: dict[str, Any], arrays: dict[str, Any]) -> None:
+        (block,) = tree["statistics"]["fields"]["blocks"]["tuple"]
+        sums = block["fields"].get("indicator", block)
+        totals = arrays[sums["fields"]["totals"]["array"]]
+        totals.reshape(-1)[0] = -1.0
+
+    forged(tmp_path / "model", change)
+    with pytest.raises(ModelFileError):
+        likely.load(tmp_path / "model")
 
 
 @pytest.mark.parametrize("name", FORGERIES)

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 
-from likely.errors import InputError
+from likely.errors import InputError, ModelFileError
 from likely.families.text.vocabulary import Vocabulary, packed, set_columns, unpacked
 from likely.statistics.term_sums import TermSums
 
@@ -33,6 +33,9 @@ def restored_vectorizer(content: dict[str, Any], columns: dict[str, int] | None)
     options = dict(content["options"])
     options["dtype"] = np.dtype(options["dtype"]).type
     vectorizer = VECTORIZERS[content["name"]](**options)
+    vectorizer._validate_params()
+    if vectorizer.input == "content":
+        vectorizer.build_analyzer()("a text")  # raises for options that contradict each other
     if columns is not None and not isinstance(vectorizer, HashingVectorizer):
         set_columns(vectorizer, columns, content["idf"])
     return vectorizer
@@ -58,6 +61,8 @@ def restored_sums(content: dict[str, Any]) -> tuple[Vocabulary, TermSums]:
     columns = None if terms is None else {term: j for j, term in enumerate(unpacked(terms))}
     vectorizer = restored_vectorizer(content["vectorizer"], columns)
     vocabulary = Vocabulary(vectorizer, bool(content["grows"]), columns, int(size))
+    if vocabulary.grows and columns is None:
+        raise ModelFileError("its vocabulary has no terms")
     counts = content["counts"]
     shape = (len(counts.classes), int(size))
     values = _restored_sparse(content["values"], shape)
@@ -70,6 +75,8 @@ def _sparse_content(part: Any) -> dict[str, Any]:
 
 
 def _restored_sparse(content: dict[str, Any], shape: tuple[int, int]) -> Any:
+    if np.any(np.diff(content["indptr"]) < 0):  # SciPy does not check arrays whose last pointer is 0
+        raise ModelFileError("its sums of terms are malformed")
     found = scipy.sparse.csr_array((content["data"], content["indices"], content["indptr"]), shape=shape)
     found.check_format(full_check=True)
     return found

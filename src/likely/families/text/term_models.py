@@ -17,13 +17,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import scipy.sparse
 from sklearn.utils.sparsefuncs_fast import inplace_csr_row_normalize_l2
 
 from likely.errors import NoDensityError
+from likely.numerics.shapes import Shape
 from likely.numerics.special import log_factorial
 from likely.statistics.term_sums import TermSums, row_blocks
 from likely.typing import AnyArray, Array, Codes, Index
@@ -31,6 +32,7 @@ from likely.typing import AnyArray, Array, Codes, Index
 LENGTH = 5.0  # factor of the evidence of documents of unit length, so that exponents are between 0.2 and 2
 FEW_CLASSES = 64  # up to which searching all values for each class takes less time than sorting
 ONCE = 1.0 + 1e-9  # largest count of a rare term
+SMOOTHING = Shape(">=1e-12", "<=1e150")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,7 +154,7 @@ class TermModel:
 class MultinomialTerms(TermModel):
     """Multinomial distribution of counts: p_kj = (c_kj + s)/(c_k + sV), the posterior mean."""
 
-    smoothing: float = 1.0
+    smoothing: Annotated[float, SMOOTHING] = 1.0
     weighted: bool = False  # whether values are not counts
 
     learns_length: ClassVar[bool] = True
@@ -219,7 +221,7 @@ class ScaledTerms(MultinomialTerms):
     the proportions of all. Weighted counts are scaled only.
     """
 
-    smoothing: float = 0.1
+    smoothing: Annotated[float, SMOOTHING] = 0.1
 
     learns_length: ClassVar[bool] = False
     factor: ClassVar[float] = LENGTH
@@ -239,7 +241,7 @@ class ScaledTerms(MultinomialTerms):
     def _pseudo_counts(self, compact: CompactSums) -> tuple[Array, float]:
         sums = np.bincount(compact.values.indices, compact.values.data, minlength=compact.values.shape[1])
         total = float(sums.sum())
-        mass = self.smoothing * np.count_nonzero(sums)
+        mass = float(self.smoothing) * np.count_nonzero(sums)
         return (sums * (mass / total), float(mass)) if total > 0.0 else (np.zeros(len(sums)), 0.0)
 
     def log_carrier(self, fitted: LinearEvidence, rows: Any) -> Array:
@@ -250,7 +252,7 @@ class ScaledTerms(MultinomialTerms):
 class ComplementTerms(TermModel):
     """Scores by the counts of all other classes (Rennie et al. 2003): −log((T_j − c_kj + s)/Σ_j(…)) for each term j."""
 
-    smoothing: float = 1.0
+    smoothing: Annotated[float, SMOOTHING] = 1.0
     normalize: bool = False
 
     def describe(self) -> str:
