@@ -353,6 +353,10 @@ class LogTransformed(Conditionals):
     def is_joint(self) -> bool:
         return self.inner.is_joint
 
+    @property
+    def incomplete_steps(self) -> int | None:
+        return self.inner.incomplete_steps
+
     def explain(self, rows: AnyArray) -> Array:
         logs = _logarithms(rows, self.logged)
         return self.inner.explain(logs) + self.carrier_terms(logs)[:, None]

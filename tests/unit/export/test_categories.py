@@ -48,7 +48,7 @@ def test_the_largest_whole_number_that_doubles_distinguish_is_exported() -> None
 def test_categories_of_float32_inputs_are_compared_in_float32() -> None:
     model = fitted([0.1, 0.2, 0.3, 0.1])
     rows = pd.DataFrame({"c": [0.1, 0.2, 0.3]})
-    _, probabilities = run(model, rows, dtype="float32")
+    _, probabilities, _ = run(model, rows, dtype="float32")
     assert_allclose(probabilities, model.predict_proba(rows), rtol=0.0, atol=1e-7)
 
 
@@ -56,7 +56,7 @@ def test_categories_that_are_equal_in_float32_are_refused_there() -> None:
     model = fitted([0.1, 0.1 + 1e-12, 0.3, 0.1])
     with pytest.raises(ExportError, match=r"Column 'c' .* float32. Set dtype='float64'"):
         model.to_onnx(dtype="float32")
-    assert len(model.to_onnx().graph.output) == 2
+    assert len(model.to_onnx().graph.output) == 3
 
 
 @pytest.mark.parametrize("labels", [[2**63, 2**63 + 1], [2**63, 1]])

@@ -98,7 +98,7 @@ every_pooled = pytest.mark.parametrize("name", list(POOLED))
 
 
 def assert_targets_agree(model: Any, rows: pd.DataFrame) -> None:
-    """In SQL, where values may be missing, and in ONNX, where rows are complete."""
+    """In SQL and in ONNX."""
     assert_statements_agree(model, rows, atol=1e-12)
     session = onnxruntime.InferenceSession(model.to_onnx().SerializeToString())
     (found,) = session.run(["probabilities"], {"X": rows.to_numpy()})

@@ -271,6 +271,17 @@ class Elliptical(Conditionals):
     def is_joint(self) -> bool:
         return isinstance(self.covariance, DenseCovariance) and self.covariance.rank > 1
 
+    @property
+    def incomplete_steps(self) -> int | None:
+        """½·d³ for each covariance, of which some are shared, and 2·d² for each class."""
+        if not self.is_joint:
+            return 0
+        d = self.covariance.rank
+        return d**3 // 2 * len(np.unique(self.group)) + 2 * d * d * self.n_classes if self.has_full_rank else None
+
+    def offset_columns(self) -> Index:
+        return np.flatnonzero(self.coordinates.origin)
+
     def _deviations(self) -> Array:
         """Standard deviations of the columns in `owner` within each class, (classes, rank), in the user's units."""
         owner = self.covariance.owner
