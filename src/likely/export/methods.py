@@ -37,11 +37,11 @@ def to_sql(
 ) -> str:
     """Write the model as an SQL statement that predicts the rows of a table.
 
-    The probabilities equal those of `predict_proba`. NULL and NaN are missing values, and so are categories that
-    did not occur in training: a comment at the beginning of the statement says so. A row that `predict_proba` rejects with an error, such as one with a negative number
-    where counts were declared, has NULL in all results; so have counts above 1e15 under ``estimation="bayes"``,
-    exposures below 1e-300, and angles beyond 100,000 periods. Columns that do not change the prediction are not
-    read.
+    The probabilities equal those of `predict_proba`. NULL and NaN are missing values, and so are categories that did
+    not occur in training: a comment at the beginning of the statement says so. A row that `predict_proba` rejects
+    with an error, such as one with a negative number where counts were declared, has NULL in all results; so have
+    counts above 1e15 under ``estimation="bayes"``, exposures below 1e-300, and angles beyond 100,000 periods. Columns
+    that do not change the prediction are not read.
 
     Parameters
     ----------
