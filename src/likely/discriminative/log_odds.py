@@ -29,7 +29,7 @@ from likely.numerics.expressions import (
     total,
 )
 from likely.numerics.shapes import Shape
-from likely.typing import Array
+from likely.typing import AnyArray, Array
 
 
 def log_odds_of(design: Design, width: int, B: Array, inverse: Array | None) -> LogOdds:
@@ -91,6 +91,13 @@ class LogOdds:
             except MissingCellError as error:
                 raise missing_value_error(error.row, error.column, error.value) from None
         return out
+
+    def informative(self, averaged: bool) -> AnyArray:
+        """Which columns change the log-odds, (d,), or their means over the posterior of the coefficients."""
+        found = self.linear.any(axis=0)
+        if averaged and self.covariance is not None:
+            found |= self.covariance[:, :-1].any(axis=(0, 2, 3))
+        return np.asarray(found)
 
     def expressions(self, values: Sequence[Expression]) -> list[Expression]:
         """The same as expressions of the values of a row."""

@@ -307,8 +307,10 @@ class SoftmaxRegression(LinearClassifier):
             )
         names = self._coefficient_names()
         cells = [number(j) for j in range(len(names))]
-        invalid = [missing(j) | ~finite(cells[j]) for j in range(len(names)) if self.odds_.linear[:, j].any()]
-        odds = self.odds_.predictive_expressions if self.estimation == "bayes" else self.odds_.expressions
+        averaged = self.estimation == "bayes"
+        odds = self.odds_.predictive_expressions if averaged else self.odds_.expressions
+        read = self.odds_.informative(averaged).tolist()
+        invalid = [missing(j) | ~finite(cells[j]) for j in range(len(names)) if read[j]]
         offset = (self.odds_.coordinates.origin != 0.0).tolist()
         inputs = [Input(name, is_offset=each) for name, each in zip(names, offset, strict=True)]
         even = np.full(len(self.classes_), -np.log(len(self.classes_)))  # a regression has no class prior

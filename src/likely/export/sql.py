@@ -194,7 +194,7 @@ class SQLWriter(Writer):
         assert column.vocabulary is not None
         kind, words, known = category_type(column.name, column.vocabulary), list(enumerate(column.vocabulary, 1)), name
         text = {
-            "duckdb": f"CAST({name} AS VARCHAR)",
+            "duckdb": f"CAST({name} AS VARCHAR) COLLATE C",
             "sqlite": f"CAST({name} AS TEXT) COLLATE BINARY",
             "postgres": f'CAST({name} AS text) COLLATE "C"',
         }[self.dialect]

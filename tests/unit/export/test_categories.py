@@ -111,6 +111,19 @@ def test_text_in_a_column_of_numbers_in_sqlite_is_no_category() -> None:
     assert_allclose(result, np.tile(model.class_prior_, (3, 1)), rtol=0.0, atol=1e-12)
 
 
+@pytest.mark.parametrize("dialect", ["duckdb", "sqlite"])
+def test_categories_that_differ_by_case_are_distinguished_in_columns_that_ignore_case(dialect: str) -> None:
+    model = fitted(["u", "U", "v", "u"])
+    expected = model.predict_proba(pd.DataFrame({"c": ["u", "U"]}))
+    assert abs(expected[0] - expected[1]).max() > 0.01
+    connection: Any = duckdb.connect() if dialect == "duckdb" else sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE rows (c VARCHAR COLLATE NOCASE)")
+    connection.execute("INSERT INTO rows VALUES ('u'), ('U')")
+    result = connection.execute(model.to_sql("rows", dialect=dialect)).fetchall()
+    connection.close()
+    assert_allclose([row[1:] for row in result], expected, rtol=0.0, atol=1e-12)
+
+
 def test_labels_do_not_end_a_script_element() -> None:
     labels = ["</script><b>", "<!--"]
     model = NaiveBayes().fit(pd.DataFrame({"x": np.arange(60.0)}), labels * 30)

@@ -14,8 +14,10 @@ from likely import (
     Gaussian,
     GenerativeClassifier,
     LinearDiscriminant,
+    LogNormal,
     NaiveBayes,
     NearestPrototype,
+    PointMass,
     QuadraticDiscriminant,
     SoftmaxRegression,
 )
@@ -54,6 +56,30 @@ def test_whole_numbers_that_doubles_do_not_distinguish_are_refused(name: str, dt
     for write in writers(fitted(name, rows)):
         with pytest.raises(ExportError, match=r"Column 'id' has whole numbers beyond 2\*\*53.* Subtract a constant"):
             write()
+
+
+@pytest.mark.parametrize("family", [LogNormal(), PointMass(0.0, LogNormal())])
+@pytest.mark.parametrize("base", [1e15, 2.0**60])
+def test_logarithms_that_vary_by_few_digits_are_refused(family: Any, base: float) -> None:
+    """The logarithm of ONNX Runtime is not that of NumPy in the last digit."""
+    rows = pd.DataFrame({"v": base * (1.0 + 1e-9 * SMALL)})
+    model = GenerativeClassifier({"v": family}, calibration=None).fit(rows, Y)
+    for write in writers(model):
+        with pytest.raises(ExportError, match="column 'v': the standard deviation of the logarithms"):
+            write()
+
+
+def test_constant_columns_that_change_predictive_probabilities_must_have_values() -> None:
+    """DuckDB and PostgreSQL leave NULL out of the largest of some numbers."""
+    model = SoftmaxRegression(estimation="bayes")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(pd.DataFrame({"x": np.round(Z, 1), "c": 3.0}), Y)
+    rows = pd.DataFrame({"x": [0.5, 0.5, 0.5], "c": [3.0, np.nan, np.inf]})
+    for dialect, engine in (("duckdb", in_duckdb), ("sqlite", in_sqlite)):
+        result = engine(model.to_sql(TABLE, dialect=dialect, keep=[IDENTIFIER]), rows)
+        assert [row[1] is None for row in result] == [False, True, True]
+    assert run(model, rows)[2].tolist() == [True, False, False]
 
 
 @pytest.mark.parametrize("large", [0, 2**60])

@@ -282,6 +282,13 @@ class Elliptical(Conditionals):
     def offset_columns(self) -> Index:
         return np.flatnonzero(self.coordinates.origin)
 
+    def relative_deviations(self) -> Array:
+        """The smallest standard deviation of each column over its largest mean, (d,); infinite without variation."""
+        found, owner = np.full(self.dimension, np.inf), self.covariance.owner
+        with np.errstate(divide="ignore"):
+            found[owner] = self._deviations().min(axis=0) / np.abs(self.class_means()[:, owner]).max(axis=0)
+        return found
+
     def _deviations(self) -> Array:
         """Standard deviations of the columns in `owner` within each class, (classes, rank), in the user's units."""
         owner = self.covariance.owner
