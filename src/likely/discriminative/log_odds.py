@@ -29,7 +29,7 @@ from likely.numerics.expressions import (
     total,
 )
 from likely.numerics.shapes import Shape
-from likely.typing import Array
+from likely.typing import AnyArray, Array
 
 
 def log_odds_of(design: Design, width: int, B: Array, inverse: Array | None) -> LogOdds:
@@ -92,6 +92,13 @@ class LogOdds:
                 raise missing_value_error(error.row, error.column, error.value) from None
         return out
 
+    def informative(self, averaged: bool) -> AnyArray:
+        """Which columns change the log-odds, (d,), or their means over the posterior of the coefficients."""
+        found = self.linear.any(axis=0)
+        if averaged and self.covariance is not None:
+            found |= self.covariance[:, :-1].any(axis=(0, 2, 3))
+        return np.asarray(found)
+
     def expressions(self, values: Sequence[Expression]) -> list[Expression]:
         """The same as expressions of the values of a row."""
         odds = zip(self.linear.tolist(), self.constant.tolist(), strict=True)
@@ -105,15 +112,20 @@ class LogOdds:
         return [(cell.value - c) / u for cell, c, u in zip(cells, centre.tolist(), unit.tolist(), strict=True)]
 
     def predictive_expressions(self, values: Sequence[Expression]) -> list[Expression]:
-        """`predictive` as expressions: variances zᵀ·C·z are sums of squares along the eigenvectors of C."""
+        """`predictive` as expressions: variances zᵀ·C·z are sums of squares along the eigenvectors of C.
+
+        The eigenvectors are those of the correlations: columns may have very different units.
+        """
         few = len(self.linear)
         scores, full = self.expressions(values), self._centred(values)
         odds: dict[tuple[int, int], Expression] = {}
         for k in range(1, few + 1):
             for j in range(k):
                 matrix = self._contrast(k, j)
-                lengths, ways = np.linalg.eigh((matrix + matrix.T) / 2.0)
-                roots = (ways * np.sqrt(np.maximum(lengths, 0.0))).T
+                scale = np.sqrt(np.maximum(np.diagonal(matrix), 0.0))
+                inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0)
+                lengths, ways = np.linalg.eigh(inverse[:, None] * (matrix + matrix.T) / 2.0 * inverse)
+                roots = (ways * np.sqrt(np.maximum(lengths, 0.0))).T * scale
                 variance = total([square(linear(root[:-1], full, root[-1])) for root in roots.tolist() if any(root)])
                 odds[k, j] = (scores[k] - scores[j]) * exp(-0.5 * log1p((np.pi / 8.0) * variance))
         found = []

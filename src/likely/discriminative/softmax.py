@@ -324,16 +324,21 @@ class SoftmaxRegression(LinearClassifier):
     def _log_odds(self, rows: Any) -> Array:
         return self.odds_.predictive(rows) if self.estimation == "bayes" else self.odds_.scores(rows)
 
-    def _scorer(self, complete: bool, widest: int | None = None) -> Scorer:
+    def _scorer(self, longest: int | None = None, widest: int | None = None) -> Scorer:
         if self.basis_ is not None:
             raise ExportError(
                 "SoftmaxRegression with a basis cannot be exported: the transformer has no expression. Fit without it."
             )
         names = self._coefficient_names()
         cells = [number(j) for j in range(len(names))]
-        invalid = [missing(j) | ~finite(cells[j]) for j in range(len(names)) if self.odds_.linear[:, j].any()]
-        odds = self.odds_.predictive_expressions if self.estimation == "bayes" else self.odds_.expressions
-        return scorer_of([Input(name) for name in names], self.classes_.tolist(), odds(cells), invalid)
+        averaged = self.estimation == "bayes"
+        odds = self.odds_.predictive_expressions if averaged else self.odds_.expressions
+        read = self.odds_.informative(averaged).tolist()
+        invalid = [missing(j) | ~finite(cells[j]) for j in range(len(names)) if read[j]]
+        offset = (self.odds_.coordinates.origin != 0.0).tolist()
+        inputs = [Input(name, is_offset=each) for name, each in zip(names, offset, strict=True)]
+        even = np.full(len(self.classes_), -np.log(len(self.classes_)))  # a regression has no class prior
+        return scorer_of(inputs, self.classes_.tolist(), odds(cells), invalid, even)
 
     def _centre(self, values: Array) -> Array:
         if self.reference is None:

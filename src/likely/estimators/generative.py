@@ -182,9 +182,9 @@ class JointDensity(Learner):
     def _decision_scores(self, X: Any) -> Array:
         return self._of_rows(X, JointModel.scores)
 
-    def _scorer(self, complete: bool, widest: int | None = None) -> Scorer:
+    def _scorer(self, longest: int | None = None, widest: int | None = None) -> Scorer:
         strict = getattr(self, "unseen", "missing") == "error"
-        return joint_scorer(self.model_, strict=strict, complete=complete, widest=widest)
+        return joint_scorer(self.model_, strict=strict, longest=longest, widest=widest)
 
     adapt_prior = posterior.adapt_prior
 

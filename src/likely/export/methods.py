@@ -9,18 +9,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from likely.errors import ExportError
 from likely.export import javascript, onnx_graph, sql
+from likely.export.columns import refuse_columns
 from likely.export.scorer import Scorer
 
 
-def _scorer(estimator: Any, complete: bool, widest: int | None = None) -> Scorer:
-    """The program of the class probabilities; with `complete`, rows of joint blocks have no missing values.
+def _scorer(estimator: Any, target: str, longest: int | None = None, widest: int | None = None) -> Scorer:
+    """The program of the class probabilities for a target; an error where it cannot read a column.
 
-    Joint blocks that need more than `widest` values at a time are refused before they are written out.
+    Joint blocks in which missing values need more than `longest` steps have complete rows only. Those that need more
+    than `widest` values at a time are refused before they are written out.
     """
     check_is_fitted(estimator)
     if hasattr(estimator, "_not_exported"):
         raise ExportError(f"{type(estimator).__name__} cannot be exported: {estimator._not_exported}.")
-    found: Scorer = estimator._scorer(complete, widest)
+    found: Scorer = estimator._scorer(longest, widest)
+    refuse_columns(found, target)
     return found
 
 
@@ -34,11 +37,11 @@ def to_sql(
 ) -> str:
     """Write the model as an SQL statement that predicts the rows of a table.
 
-    The probabilities equal those of `predict_proba`. NULL and NaN are missing values, and so are categories that
-    did not occur in training. A row that `predict_proba` rejects with an error, such as one with a negative number
-    where counts were declared, has NULL in all results; so have counts above 1e15 under ``estimation="bayes"``,
-    exposures below 1e-300, and angles beyond 100,000 periods. Columns that do not change the prediction are not
-    read.
+    The probabilities equal those of `predict_proba`. NULL and NaN are missing values, and so are categories that did
+    not occur in training: a comment at the beginning of the statement says so. A row that `predict_proba` rejects
+    with an error, such as one with a negative number where counts were declared, has NULL in all results; so have
+    counts above 1e15 under ``estimation="bayes"``, exposures below 1e-300, and angles beyond 100,000 periods. Columns
+    that do not change the prediction are not read.
 
     Parameters
     ----------
@@ -82,7 +85,7 @@ def to_sql(
     ...     print([round(value, 3) for value in row])
     [0, 0, 1.0, 0.0, 0.0]
     """
-    scorer = _scorer(self, complete=False, widest=sql.WIDEST).with_flags(self._frame.booleans)
+    scorer = _scorer(self, "SQL", widest=sql.WIDEST).with_flags(self._frame.booleans)
     return sql.to_sql(scorer, table, dialect, keep, prefix)
 
 
@@ -94,9 +97,11 @@ def to_onnx(self: Any, *, dtype: str = "float64") -> Any:
     order. Else it has one input of shape (rows, 1) for each column that changes the prediction, under the name of
     the column: numbers for numbers and flags, and text for categories that are text.
 
-    NaN is a missing value, and so is text that is not a category of the training rows, such as ''. Rows with
-    missing values in columns with a joint density, and rows that `predict_proba` rejects with an error, have NaN as
-    their probabilities, and a label without meaning.
+    NaN is a missing value, and so is text that is not a category of the training rows, such as ''. The output
+    `valid` is False for rows that the graph cannot score: rows that `predict_proba` rejects with an error, such as
+    those with infinite numbers, and rows with missing values in columns with a joint density of more than about 20
+    columns. Such rows have the class prior as their probabilities (those of `SoftmaxRegression`, which has none, are
+    equal), and its mode as their label.
 
     Parameters
     ----------
@@ -106,8 +111,8 @@ def to_onnx(self: Any, *, dtype: str = "float64") -> Any:
     Returns
     -------
     onnx.ModelProto
-        The model, with the outputs `label`, of shape (rows,), and `probabilities`, of shape (rows, classes).
-        Write it to a file with ``onnx.save`` or ``SerializeToString``.
+        The model, with the outputs `label`, of shape (rows,), `probabilities`, of shape (rows, classes), and
+        `valid`, of shape (rows,). Write it to a file with ``onnx.save`` or ``SerializeToString``.
 
     Raises
     ------
@@ -129,14 +134,14 @@ def to_onnx(self: Any, *, dtype: str = "float64") -> Any:
     >>> X, y = load_iris(return_X_y=True)
     >>> graph = LinearDiscriminant().fit(X, y).to_onnx()
     >>> session = onnxruntime.InferenceSession(graph.SerializeToString())
-    >>> label, probabilities = session.run(None, {"X": X[[0, 70]]})
+    >>> label, probabilities, valid = session.run(None, {"X": X[[0, 70]]})
     >>> label.tolist()
     [0, 2]
     >>> probabilities.round(3)
     array([[1.   , 0.   , 0.   ],
            [0.   , 0.249, 0.751]])
     """
-    return onnx_graph.to_onnx(_scorer(self, complete=True), dtype)
+    return onnx_graph.to_onnx(_scorer(self, "ONNX", longest=onnx_graph.LONGEST), dtype)
 
 
 def to_javascript(self: Any) -> str:
@@ -173,4 +178,4 @@ def to_javascript(self: Any) -> str:
     >>> [line for line in module.splitlines() if line.startswith("export")]
     ['export const classes = [0, 1, 2];', 'export function predict(row) {']
     """
-    return javascript.to_javascript(_scorer(self, complete=False))
+    return javascript.to_javascript(_scorer(self, "JavaScript"))

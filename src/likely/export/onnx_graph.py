@@ -16,7 +16,8 @@ from likely.typing import AnyArray
 
 OPSET, ML_OPSET, IR_VERSION = 17, 3, 8  # read by ONNX Runtime since version 1.12
 DTYPES = ("float64", "float32")
-RESULTS = ("label", "probabilities")
+LONGEST = 10_000  # steps for missing values in a joint block; ONNX Runtime loads such a graph in 3 seconds
+RESULTS = ("label", "probabilities", "valid")
 _OPERATORS = {
     "add": "Add",
     "subtract": "Sub",
@@ -237,17 +238,23 @@ class _Graph:
     # -- outputs
 
     def write_outputs(self, names: list[str]) -> None:
-        """`label`, (rows,), and `probabilities`, (rows, classes)."""
+        """`label`, (rows,), `probabilities`, (rows, classes), and `valid`, (rows,): else these are of the prior."""
         onnx, scorer = self.onnx, self.scorer
-        best = self.node("ArgMax", [self._repeated([names[i] for i in scorer.scores])], axis=1, keepdims=0)
+        invalid, prior, place = names[scorer.invalid], np.array([scorer.prior]), self._integers(1)
+        best = self.node("ArgMax", [self._repeated([names[i] for i in scorer.scores])], axis=1)
+        mode = self.constant(np.array([[np.argmax(prior)]], dtype=np.int64))
         labels, type_ = self._labels()
-        self.node("Gather", [self.constant(labels), best], RESULTS[0], axis=0)
+        code = self.node("Squeeze", [self.node("Where", [invalid, mode, best]), place])
+        self.node("Gather", [self.constant(labels), code], RESULTS[0], axis=0)
         probabilities = self._repeated([names[i] for i in scorer.probabilities])
-        valid = self.node("Where", [names[scorer.invalid], self.number(np.nan), probabilities])
-        self.node("Cast", [valid], RESULTS[1], to=self.type)
+        probabilities = self.node("Where", [invalid, self.constant(prior), probabilities])
+        self.node("Cast", [probabilities], RESULTS[1], to=self.type)
+        marks = self.node("Where", [invalid, self.number(1.0), self.zeros])
+        self.node("Squeeze", [self.node("Equal", [marks, self.zeros]), place], RESULTS[2])
         info = onnx.helper.make_tensor_value_info
         self.outputs.append(info(RESULTS[0], type_, ["rows"]))
         self.outputs.append(info(RESULTS[1], self.type, ["rows", len(scorer.classes)]))
+        self.outputs.append(info(RESULTS[2], onnx.TensorProto.BOOL, ["rows"]))
 
     def _repeated(self, names: list[str]) -> str:
         """Values as the columns of a matrix; those that are the same for all rows are repeated."""

@@ -20,6 +20,12 @@ def quoted_text(text: str) -> str:
     return "'" + _checked(text, "text").replace("'", "''") + "'"
 
 
+def comment_text(text: str) -> str:
+    """Text within a comment of SQL, which it neither ends nor nests; control characters and line breaks are escaped."""
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in _checked(text, "text"))
+    return shown.replace("*/", "* /").replace("/*", "/ *")
+
+
 def _checked(text: str, what: str) -> str:
     """Raise for text that databases do not hold."""
     if "\0" in text:

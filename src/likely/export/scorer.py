@@ -31,7 +31,7 @@ from likely.numerics.expressions import (
     total,
     where,
 )
-from likely.typing import Vocabulary
+from likely.typing import Array, Vocabulary
 
 SMALLEST = -700.0  # differences of scores below it have a probability of 0: exp would underflow
 
@@ -43,6 +43,7 @@ class Input:
     name: str
     vocabulary: Vocabulary | None = None
     is_flag: bool = False  # numbers that may be stored as booleans
+    is_offset: bool = False  # whole numbers beyond 2^53, from which the model subtracts an origin
     used: bool = True  # whether the model uses the column; the type of other columns is not known
 
 
@@ -50,7 +51,7 @@ class Input:
 class Scorer:
     """The program that scores a row, and the steps of it that are results.
 
-    Probabilities and the predicted class of an invalid row are null.
+    Probabilities and the predicted class of an invalid row are null, or the class prior and its mode.
     """
 
     inputs: tuple[Input, ...]
@@ -60,6 +61,13 @@ class Scorer:
     largest: int  # the largest score
     probabilities: tuple[int, ...]  # of the classes
     invalid: int  # whether the row is invalid
+    prior: tuple[float, ...]  # of the classes
+
+    @property
+    def refuses_unseen(self) -> bool:
+        """Whether rows with categories that did not occur in training are invalid."""
+        read = {step.value for step in self.program.steps if step.operation == "missing"}
+        return any(self.inputs[j].vocabulary is not None for j in read)
 
     def with_flags(self, names: frozenset[str]) -> Scorer:
         """The scorer of rows in which these columns may be stored as booleans too."""
@@ -72,15 +80,15 @@ def scorer_of(
     classes: Sequence[Any],
     scores: list[Expression],
     invalid: Sequence[Expression],
-    log_prior: Sequence[float] | None = None,
-    evidence: Sequence[Expression] = (),
+    log_prior: Array,
+    evidence: Sequence[Expression] | None = None,
 ) -> Scorer:
     """The scorer of classes whose probabilities are the softmax of `scores`.
 
     A class is impossible where its evidence contains the logarithm of 0; where all are, probabilities are the prior.
     """
-    if log_prior is not None:
-        scores = _with_impossible(scores, evidence, log_prior)
+    if evidence is not None:
+        scores = _with_impossible(scores, evidence, log_prior.tolist())
     top = largest(scores)
     away = [score - top for score in scores]
     odds = [where(each < SMALLEST, 0.0, exp(largest([each, constant(SMALLEST)]))) for each in away]
@@ -90,7 +98,8 @@ def scorer_of(
     results = [*scores, top, *(each / norm for each in odds), wrong if condition is None else condition | wrong]
     program, k = Program.of(results), len(scores)
     steps = program.outputs
-    return Scorer(tuple(inputs), tuple(classes), program, steps[:k], steps[k], steps[k + 1 : -1], steps[-1])
+    found = steps[:k], steps[k], steps[k + 1 : -1], steps[-1]
+    return Scorer(tuple(inputs), tuple(classes), program, *found, tuple(np.exp(log_prior).tolist()))
 
 
 def _with_impossible(
@@ -108,17 +117,17 @@ def _with_impossible(
 
 
 def joint_scorer(
-    model: JointModel, *, strict: bool = False, complete: bool = False, widest: int | None = None
+    model: JointModel, *, strict: bool = False, longest: int | None = None, widest: int | None = None
 ) -> Scorer:
     """The scorer of a joint model.
 
-    If `strict`, rows with categories that did not occur in training are invalid. If `complete`, so are rows with
-    missing values in joint blocks, whose expressions are then short. Otherwise a factorisation of d columns has d²/4
-    values at a time, and an error is raised where these are more than `widest`.
+    If `strict`, rows with categories that did not occur in training are invalid. So are rows with missing values in a
+    joint block for which these need more than `longest` steps. A factorisation of d columns has d²/4 values at a time,
+    and an error is raised where these are more than `widest`.
     """
     if widest is not None:
         _check_width(model, widest)
-    reader = _Reader(model, strict, complete)
+    reader = _Reader(model, strict, longest)
     parts = [reader.scores(block) for block in model.blocks]
     evidence = [total([part[k] for part in parts]) for k in range(len(model.classes))]
     prior = model.log_prior - model.log_prior[np.argmax(model.log_prior > -np.inf)]
@@ -129,9 +138,11 @@ def joint_scorer(
             intercept = where(reader.unobserved(), 0.0, float(model.calibration.intercepts[k]))
             score = float(model.calibration.exponent) * score + intercept
         scores.append(score + (float(prior[k]) if prior[k] > -np.inf else 0.0))
-    return scorer_of(
-        reader.inputs(), model.classes.tolist(), scores, reader.invalid, model.log_prior.tolist(), evidence
-    )
+    return scorer_of(reader.inputs(), model.classes.tolist(), scores, reader.invalid, model.log_prior, evidence)
+
+
+def _within(steps: int | None, longest: int) -> bool:
+    return steps is not None and steps <= longest
 
 
 def _check_width(model: JointModel, widest: int) -> None:
@@ -154,8 +165,8 @@ def too_wide(width: int, widest: int) -> ExportError:
 class _Reader:
     """The values of the blocks of a model, and the conditions under which a row is invalid or unobserved."""
 
-    def __init__(self, model: JointModel, strict: bool, complete: bool) -> None:
-        self.model, self.strict, self.complete = model, strict, complete
+    def __init__(self, model: JointModel, strict: bool, longest: int | None) -> None:
+        self.model, self.strict, self.longest = model, strict, longest
         self.invalid: list[Expression] = []
         self._missing: list[Expression | None] = []  # of the columns that contribute to a density
         self._inputs: dict[int, Input] = {}
@@ -201,11 +212,13 @@ class _Reader:
         parts = block.conditionals
         extra = [] if block.extra is None else block.extra.tolist()
         unread = set(parts.ignored_columns().tolist())
-        joint = self.complete and parts.is_joint
+        joint = self.longest is not None and not _within(parts.incomplete_steps, self.longest)
+        offset = set(parts.offset_columns().tolist())
         declared = not block.observed or self.strict
         cells = []
         for i, j in enumerate([*block.index.tolist(), *extra]):
-            self._inputs[j] = Input(self.model.names[j], is_flag=getattr(parts, "support", None) is ZERO_ONE)
+            is_flag = getattr(parts, "support", None) is ZERO_ONE
+            self._inputs[j] = Input(self.model.names[j], is_flag=is_flag, is_offset=i in offset)
             raw, absent = number(j), missing(j)
             outside = ~parts.inside(i, raw)
             cells.append(Cell(raw, None if joint else absent | outside))

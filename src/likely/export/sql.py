@@ -14,7 +14,7 @@ from likely.errors import check_choice
 from likely.export.categories import category_type
 from likely.export.names import checked_names, kept_names, table_name
 from likely.export.program import INPUTS, Program, Step
-from likely.export.quoting import quoted_name, quoted_text, sql_label
+from likely.export.quoting import comment_text, quoted_name, quoted_text, sql_label
 from likely.export.scorer import Input, Scorer, too_wide
 from likely.export.text import Writer
 
@@ -42,7 +42,20 @@ def to_sql(scorer: Scorer, table: Any, dialect: str, keep: Iterable[str], prefix
     results = [f"k{i} AS {quoted_name(name)}" for i, name in enumerate(kept)]
     values = [writer.predicted(), *(writer.reference(p) for p in scorer.probabilities)]
     results += [f"{writer.valid(value)} AS {quoted_name(name)}" for value, name in zip(values, outputs, strict=True)]
-    return "WITH\n" + ",\n".join(parts) + f"\nSELECT {', '.join(results)}\nFROM {stem}{len(parts) - 1}"
+    return (
+        _comment(scorer) + "WITH\n" + ",\n".join(parts) + f"\nSELECT {', '.join(results)}\nFROM {stem}{len(parts) - 1}"
+    )
+
+
+def _comment(scorer: Scorer) -> str:
+    """A comment on unseen categories, with the number of known ones in each column that is read; else no text."""
+    columns = [(scorer.inputs[j].name, scorer.inputs[j].vocabulary) for j in scorer.program.inputs()]
+    known = [f'"{comment_text(name)}": {len(words)}' for name, words in columns if words is not None]
+    if not known:
+        return ""
+    effect = "give NULL in all results" if scorer.refuses_unseen else "count as missing values"
+    shown = ",\n   ".join(known)
+    return f"/* Categories that did not occur in training {effect}. Number of known categories:\n   {shown} */\n"
 
 
 def _column(name: str) -> str:
@@ -181,7 +194,7 @@ class SQLWriter(Writer):
         assert column.vocabulary is not None
         kind, words, known = category_type(column.name, column.vocabulary), list(enumerate(column.vocabulary, 1)), name
         text = {
-            "duckdb": f"CAST({name} AS VARCHAR)",
+            "duckdb": f"CAST({name} AS VARCHAR) COLLATE C",
             "sqlite": f"CAST({name} AS TEXT) COLLATE BINARY",
             "postgres": f'CAST({name} AS text) COLLATE "C"',
         }[self.dialect]

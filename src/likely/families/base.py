@@ -279,6 +279,18 @@ class Conditionals(ABC):
         """Whether the expressions of rows with missing values are longer than those of complete rows."""
         return False
 
+    @property
+    def incomplete_steps(self) -> int | None:
+        """About how many steps the expressions of rows with missing values have beyond those of complete rows.
+
+        None if there are no such expressions.
+        """
+        return 0
+
+    def offset_columns(self) -> AnyArray:
+        """Indices of columns of whole numbers beyond 2^53, from which an origin is subtracted in integers."""
+        return np.zeros(0, dtype=np.intp)
+
 
 class ExponentialConditionals(Conditionals):
     """Class-conditionals of the exponential family with plug-in parameters."""

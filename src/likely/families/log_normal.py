@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from likely.errors import CellError, InputError, NoEvidenceError, listed
+from likely.errors import CellError, ExportError, InputError, NoEvidenceError, listed
 from likely.families.base import Columns, Completion, Conditionals, ExponentialConditionals, Family, LeaveOneOutDensity
 from likely.families.estimation import Estimation, no_maximum_error
 from likely.families.gaussian.densities import GaussianConditionals
@@ -33,6 +33,7 @@ from likely.statistics.pattern_moments import PatternMoments
 from likely.typing import AnyArray, Array, Codes, Index, SharingLike
 
 SMALLEST, LARGEST = -708.0, 709.0  # logarithms of the positive normal floats
+NARROW = 1e-8  # standard deviations of logarithms below this part of their mean have too few digits to be exported
 
 
 class LogNormal(Family):
@@ -339,6 +340,12 @@ class LogTransformed(Conditionals):
         return self.inner.scores(_logarithms(rows, self.logged))
 
     def expressions(self, cells: Sequence[Cell]) -> list[Expression] | None:
+        if (self.inner.relative_deviations()[self.logged] < NARROW).any():
+            raise ExportError(
+                f"the standard deviation of the logarithms of a column is less than {NARROW:g} of their mean, and "
+                "rounding errors of logarithms would change the probabilities; subtract a constant from the column "
+                "before the fit, or declare Gaussian('diagonal')"
+            )
         return self.inner.expressions(
             [
                 Cell(log(cell.filled(1.0)), cell.missing) if logged else cell
@@ -352,6 +359,10 @@ class LogTransformed(Conditionals):
     @property
     def is_joint(self) -> bool:
         return self.inner.is_joint
+
+    @property
+    def incomplete_steps(self) -> int | None:
+        return self.inner.incomplete_steps
 
     def explain(self, rows: AnyArray) -> Array:
         logs = _logarithms(rows, self.logged)

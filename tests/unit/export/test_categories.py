@@ -48,7 +48,7 @@ def test_the_largest_whole_number_that_doubles_distinguish_is_exported() -> None
 def test_categories_of_float32_inputs_are_compared_in_float32() -> None:
     model = fitted([0.1, 0.2, 0.3, 0.1])
     rows = pd.DataFrame({"c": [0.1, 0.2, 0.3]})
-    _, probabilities = run(model, rows, dtype="float32")
+    _, probabilities, _ = run(model, rows, dtype="float32")
     assert_allclose(probabilities, model.predict_proba(rows), rtol=0.0, atol=1e-7)
 
 
@@ -56,7 +56,7 @@ def test_categories_that_are_equal_in_float32_are_refused_there() -> None:
     model = fitted([0.1, 0.1 + 1e-12, 0.3, 0.1])
     with pytest.raises(ExportError, match=r"Column 'c' .* float32. Set dtype='float64'"):
         model.to_onnx(dtype="float32")
-    assert len(model.to_onnx().graph.output) == 2
+    assert len(model.to_onnx().graph.output) == 3
 
 
 @pytest.mark.parametrize("labels", [[2**63, 2**63 + 1], [2**63, 1]])
@@ -109,6 +109,19 @@ def test_text_in_a_column_of_numbers_in_sqlite_is_no_category() -> None:
     rows = pd.DataFrame({"c": pd.Series(["many", "0", 7.0], dtype=object)})
     result = probabilities_of(in_sqlite(model.to_sql(TABLE, dialect="sqlite", keep=[IDENTIFIER]), rows))
     assert_allclose(result, np.tile(model.class_prior_, (3, 1)), rtol=0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "sqlite"])
+def test_categories_that_differ_by_case_are_distinguished_in_columns_that_ignore_case(dialect: str) -> None:
+    model = fitted(["u", "U", "v", "u"])
+    expected = model.predict_proba(pd.DataFrame({"c": ["u", "U"]}))
+    assert abs(expected[0] - expected[1]).max() > 0.01
+    connection: Any = duckdb.connect() if dialect == "duckdb" else sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE rows (c VARCHAR COLLATE NOCASE)")
+    connection.execute("INSERT INTO rows VALUES ('u'), ('U')")
+    result = connection.execute(model.to_sql("rows", dialect=dialect)).fetchall()
+    connection.close()
+    assert_allclose([row[1:] for row in result], expected, rtol=0.0, atol=1e-12)
 
 
 def test_labels_do_not_end_a_script_element() -> None:

@@ -211,4 +211,4 @@ def test_dependent_columns_are_refused_where_values_may_be_missing() -> None:
         model = LinearDiscriminant().fit(frame, np.arange(60) % 2)
     with pytest.raises(ExportError, match="linear combination of others"):
         model.to_sql("rows")
-    assert len(model.to_onnx().graph.output) == 2
+    assert len(model.to_onnx().graph.output) == 3

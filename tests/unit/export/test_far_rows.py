@@ -32,11 +32,17 @@ def by_node(model: Any, rows: pd.DataFrame) -> Result:
     return found, [each["predicted"] for each in results]
 
 
+def by_onnx(model: Any, rows: pd.DataFrame) -> Result:
+    label, probabilities, valid = run(model, rows)
+    labels = [each if known else None for each, known in zip(label.tolist(), valid.tolist(), strict=True)]
+    return np.where(valid[:, None], probabilities, np.nan), labels
+
+
 TARGETS: dict[str, Callable[[Any, pd.DataFrame], Result]] = {
     "duckdb": by_sql("duckdb", in_duckdb),
     "sqlite": by_sql("sqlite", in_sqlite),
     "javascript": by_node,
-    "onnx": lambda model, rows: (run(model, rows)[1], None),  # labels of ONNX cannot be null
+    "onnx": by_onnx,
 }
 
 

@@ -22,6 +22,7 @@ from likely import (
     NearestPrototype,
     NegativeBinomial,
     Poisson,
+    SoftmaxRegression,
 )
 from tests.unit.export.databases import IDENTIFIER, TABLE, in_duckdb, in_sqlite, probabilities_of
 
@@ -98,7 +99,7 @@ every_pooled = pytest.mark.parametrize("name", list(POOLED))
 
 
 def assert_targets_agree(model: Any, rows: pd.DataFrame) -> None:
-    """In SQL, where values may be missing, and in ONNX, where rows are complete."""
+    """In SQL and in ONNX."""
     assert_statements_agree(model, rows, atol=1e-12)
     session = onnxruntime.InferenceSession(model.to_onnx().SerializeToString())
     (found,) = session.run(["probabilities"], {"X": rows.to_numpy()})
@@ -118,3 +119,11 @@ def test_pooled_covariances_keep_their_digits_beside_a_distant_class(name: str) 
     away = np.where(Y == 0, 0.0, 1e6)
     rows = pd.DataFrame({"u": away + Z, "v": away - 2.0 * Z + RNG.normal(size=150)})
     assert_targets_agree(clone(POOLED[name]).fit(rows, Y), rows)
+
+
+@pytest.mark.parametrize("unit", [1e6, 1e12])
+def test_predictive_regressions_keep_their_digits_in_columns_of_very_different_units(unit: float) -> None:
+    """The covariance matrix of the coefficients has entries that differ by the square of the units."""
+    rows = pd.DataFrame({"u": Z + RNG.normal(size=150), "v": unit * (Z + RNG.normal(size=150))})
+    model = SoftmaxRegression(estimation="bayes").fit(rows, Y)
+    assert_targets_agree(model, rows)

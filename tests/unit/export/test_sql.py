@@ -62,6 +62,35 @@ def test_values_outside_the_support_of_a_chosen_family_are_missing(dialect: str)
     assert_allclose(probabilities_of(result), model.predict_proba(rows), rtol=0.0, atol=1e-9)
 
 
+def test_a_comment_says_that_unseen_categories_are_missing_and_how_many_are_known() -> None:
+    model = case_of("declared-bayes").model
+    for dialect in ("duckdb", "sqlite", "postgres"):
+        comment = model.to_sql(TABLE, dialect=dialect).split("WITH\n")[0]
+        assert comment == (
+            "/* Categories that did not occur in training count as missing values. Number of known categories:\n"
+            '   "Ünïcode -- comment": 5 */\n'
+        )
+    assert case_of("lda").model.to_sql(TABLE).startswith("WITH\n")
+
+
+def test_a_comment_says_that_unseen_categories_give_null_where_they_are_errors() -> None:
+    model = NaiveBayes(unseen="error").fit(pd.DataFrame({"c": ["u", "v"] * 20}), ["p", "q", "q", "q"] * 10)
+    assert "training give NULL in all results" in model.to_sql(TABLE)
+
+
+@every_engine
+@pytest.mark.parametrize("name", ["a */ SELECT 1; --", "/* a", "/*/", "**//", "a\nb\r\u2028", "-- a", "'a;", '"a*/'])
+def test_names_of_columns_do_not_end_the_comment(name: str, dialect: str) -> None:
+    rows = pd.DataFrame({name: ["u", "v", "w", "u"] * 10})
+    model = NaiveBayes().fit(rows, ["p", "q", "q", "q"] * 10)
+    query = model.to_sql(TABLE, dialect=dialect, keep=[IDENTIFIER])
+    comment, _ = query.split(" */\nWITH\n")
+    assert comment.count("*/") == 0
+    assert comment.count("/*") == 1
+    assert len(comment.splitlines()) == 2
+    assert_allclose(probabilities_of(ENGINES[dialect](query, rows)), model.predict_proba(rows), rtol=0.0, atol=1e-12)
+
+
 def test_unseen_categories_give_null_where_they_are_errors() -> None:
     frame = pd.DataFrame({"c": ["u", "v"] * 20})
     model = NaiveBayes(unseen="error").fit(frame, ["p", "q", "q", "q"] * 10)

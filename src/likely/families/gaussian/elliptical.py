@@ -271,6 +271,24 @@ class Elliptical(Conditionals):
     def is_joint(self) -> bool:
         return isinstance(self.covariance, DenseCovariance) and self.covariance.rank > 1
 
+    @property
+    def incomplete_steps(self) -> int | None:
+        """½·d³ for each covariance, of which some are shared, and 2·d² for each class."""
+        if not self.is_joint:
+            return 0
+        d = self.covariance.rank
+        return d**3 // 2 * len(np.unique(self.group)) + 2 * d * d * self.n_classes if self.has_full_rank else None
+
+    def offset_columns(self) -> Index:
+        return np.flatnonzero(self.coordinates.origin)
+
+    def relative_deviations(self) -> Array:
+        """The smallest standard deviation of each column over its largest mean, (d,); infinite without variation."""
+        found, owner = np.full(self.dimension, np.inf), self.covariance.owner
+        with np.errstate(divide="ignore"):
+            found[owner] = self._deviations().min(axis=0) / np.abs(self.class_means()[:, owner]).max(axis=0)
+        return found
+
     def _deviations(self) -> Array:
         """Standard deviations of the columns in `owner` within each class, (classes, rank), in the user's units."""
         owner = self.covariance.owner
