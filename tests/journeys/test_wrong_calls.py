@@ -31,7 +31,6 @@ from likely import (
     Imputer,
     LinearDiscriminant,
     MixtureModel,
-    Multinomial,
     NaiveBayes,
     NormalInverseWishart,
     Poisson,
@@ -187,7 +186,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "fit: missing labels": (
         lambda: SoftmaxRegression().fit(F, UNLABELED),
-        "row 0: the label is missing.*Drop the rows without labels, or use GenerativeClassifier or NaiveBayes",
+        "row 0: the label is missing.*Drop the rows.*, or use GenerativeClassifier or NaiveBayes: their `fit`",
     ),
     "fit: durations": (lambda: NaiveBayes().fit(F.assign(c=pd.Timedelta(days=1)), Y), "'c' has durations.*seconds"),
     "fit: lists in cells": (lambda: NaiveBayes().fit(pl.DataFrame({"l": [[1.0]] * 40}), Y), "'l'"),
@@ -213,8 +212,8 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "fit: sparse rows for a discriminant": (lambda: LinearDiscriminant().fit(WORDS, Y), "sparse.*toarray"),
     "fit: sparse rows for a regression": (lambda: GenerativeRegressor().fit(WORDS, A[:, 0]), "sparse.*toarray"),
     "fit: fractions as counts": (
-        lambda: NaiveBayes(Multinomial()).fit(WORDS, Y),
-        "count.*all columns.*CountVectorizer",
+        lambda: NaiveBayes(Poisson()).fit(WORDS, Y),
+        "count.*all columns.*families=Multinomial",
     ),
     "fit: fractions as 0 and 1": (lambda: NaiveBayes(Bernoulli()).fit(WORDS, Y), "0 or 1.*all columns.*X > 0"),
     "fit: negative values for Gamma": (lambda: NaiveBayes(Gamma()).fit(A, Y), "row.*> 0"),
@@ -278,7 +277,10 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "hybrid: a blend beyond 1": (lambda: HybridClassifier(blend=2.0).fit(A, Y), "blend"),
     "imputer: a regression": (lambda: Imputer(GenerativeRegressor()).fit(INCOMPLETE, A[:, 0]), "MixtureModel"),
     # other methods
-    "partial_fit: unlabeled rows": (lambda: NaiveBayes().partial_fit(A, UNLABELED), "row 0: the label is missing"),
+    "partial_fit: unlabeled rows": (
+        lambda: NaiveBayes().partial_fit(A, UNLABELED),
+        "row 0: the label is missing.*Drop the rows without labels.*updates and `score` do not",
+    ),
     "partial_fit: other columns": (lambda: NaiveBayes().fit(F, Y).partial_fit(F[["a"]], Y), r"missing:\n- b"),
     "partial_fit: an unexpected class": (lambda: NaiveBayes().partial_fit(A, Y, classes=["cat"]), "'dog'.*classes="),
     "partial_fit: after EM": (lambda: EM.partial_fit(F, Y), "partial_fit.*EM.*fit"),

@@ -245,7 +245,8 @@ def _array_of_labels(y: Any) -> AnyArray:
 def _missing_labels(row: int) -> InputError:
     return InputError(
         f"y, row {row}: the label is missing (NaN or None). Input y contains NaN. "
-        "Drop the rows without labels, or use GenerativeClassifier or NaiveBayes, whose fit uses them."
+        "Drop the rows without labels, or use GenerativeClassifier or NaiveBayes: their `fit` uses such rows, and "
+        "updates and `score` do not."
     )
 
 

@@ -108,9 +108,11 @@ class EvidenceClassifier(Posterior):
         Number of trees in the view 'trees'.
     random_state : int, RandomState or None, default=0
         Seed of the trees and of the sample of similar rows. The result does not depend on the order of the rows.
-    families : mapping from columns to Text or None, default=None
-        Text columns with their options, as in ``{"body": Text()}``, and columns that are set aside, with None. Weights
-        take the place of exponents. Other columns are modelled by the views, and other families are an error.
+    families : mapping from columns to families or None, default=None
+        Families of single columns, as in ``{"visits": Poisson(), "zip": Categorical(), "body": Text()}``, and columns
+        that are set aside, with None. The view 'columns' and `generative_` model a column by its family, which may be
+        one of your own; numbers with a `Categorical` are categories in all views. Columns with a family are used, also
+        where they would be set aside as identifiers. Weights take the place of the exponents of `Text`.
     types : mapping of column to {'number', 'text', 'category', 'date'}, default=None
         How columns are read, where their values should not decide: as numbers, text as it stands, categories, or dates.
     normalize : bool, default=False
@@ -247,9 +249,9 @@ class EvidenceClassifier(Posterior):
         batch = batches.first
         found = EvidenceColumns.of(self.families, batch)
         core = found.joint_density(batch.table)
-        with progress("views of EvidenceClassifier") as step:
-            model, learnt = self._learnt(distinct_rows(batch, found.columns), found, step)
         core._fit_batches(batches)
+        with progress("views of EvidenceClassifier") as step:
+            model, learnt = self._learnt(distinct_rows(batch, found.columns), found.found_by(core), step)
         record = ColumnRecord.of(batches.known, batches.inputs, core.specification_.set_aside)
         return self._become(batch, model, core, learnt.pooled, learnt.shares, record)
 
@@ -276,10 +278,11 @@ class EvidenceClassifier(Posterior):
         """The model of these rows: structures and weights from a sample of them, counts of all."""
         drawn = proportional_sample(rows.codes, len(rows.classes), int(self.max_rows))
         sample = rows.take(drawn)
-        encoding = Encoding.of(sample.rows, sample.weights, read.columns, read.texts)
+        encoding = Encoding.of(sample.rows, sample.weights, read.columns, read.texts, read.categories)
         training = encoded(sample, encoding)
         seed = int(seeded(self.random_state).randint(2**31))
-        fitted = fit_views(views_of(self.views, int(self.n_trees), self.families), training, encoding, seed)
+        views = views_of(self.views, int(self.n_trees), self.families, read.families)
+        fitted = fit_views(views, training, encoding, seed)
         step()
         learnt = learn_weights(fitted, training, step)
         model = weighted_model(fitted, learnt, encoding, training)

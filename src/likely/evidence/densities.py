@@ -25,6 +25,7 @@ from likely.statistics.joint import JointStatistics
 from likely.statistics.moments import Moments
 from likely.typing import AnyArray, Array
 
+LEAST = -1e4  # evidence relative to the most probable class: impossible classes count as this improbable
 MAX_ITER, TOL = 50, 1e-4  # of EM for missing values
 
 
@@ -105,6 +106,13 @@ def _are_standardised(part: Any) -> bool:
         return True
     squares, unit, mean = part.squares, part.coordinates.unit, part.coordinates.to_user(part.mean)
     return bool(np.all(np.abs(mean) <= FARTHEST) and np.all((squares > 0.0) == (squares * unit * unit > 0.0)))
+
+
+def relative_to_best(terms: Array) -> Array:
+    """Evidence relative to the most probable class, (classes, n); 0 where all classes are impossible."""
+    top = terms.max(axis=0)
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isfinite(top), np.maximum(terms - top, LEAST), 0.0)
 
 
 def number_table(rows: EncodedRows, columns: AnyArray, numbers: Array) -> Table:

@@ -82,16 +82,24 @@ class Encoding:
 
     @classmethod
     def of(
-        cls, table: Table, weights: Array, columns: Sequence[int] | AnyArray, texts: Sequence[int] | AnyArray = ()
+        cls,
+        table: Table,
+        weights: Array,
+        columns: Sequence[int] | AnyArray,
+        texts: Sequence[int] | AnyArray = (),
+        categories: Sequence[int] | AnyArray = (),
     ) -> Self:
-        """The encoding of some columns of training rows with positive weights; `texts` are those of text."""
+        """The encoding of some columns of training rows with positive weights.
+
+        `texts` are those of text, and numbers of `categories` are codes.
+        """
         _check_numbers(table)
         numbers: dict[int, NumberEncoding] = {}
         vocabularies: dict[int, Vocabulary] = {}
         read, chosen = _reader(table), np.asarray(columns, dtype=np.intp)
         text = np.asarray(texts, dtype=np.intp)
         for j in np.setdiff1d(chosen, text).tolist():
-            if table.kinds[j] == "number":
+            if table.kinds[j] == "number" and j not in categories:
                 values = read(j)
                 if _is_numeric(values):
                     numbers[j] = NumberEncoding.of(values, weights)

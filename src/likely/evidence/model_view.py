@@ -13,7 +13,7 @@ from likely.data.batches import Batches
 from likely.data.table import Table
 from likely.errors import InputError
 from likely.estimators.generative import JointDensity
-from likely.evidence.densities import SummedRows, batch_of
+from likely.evidence.densities import LEAST, SummedRows, batch_of, relative_to_best
 from likely.evidence.encoding import Encoding
 from likely.evidence.rows import EncodedRows, TrainingRows
 from likely.evidence.view import FittedView, View
@@ -23,8 +23,6 @@ from likely.model.specification import Specification
 from likely.numerics.shapes import Shape
 from likely.statistics.joint import JointStatistics
 from likely.typing import Array
-
-LEAST = -1e4  # evidence relative to the most probable class: impossible classes count as this improbable
 
 
 class ModelView(View):
@@ -76,10 +74,10 @@ class FittedModelView(SummedRows, FittedView):
         return model.with_log_prior(np.zeros(len(model.classes)))
 
     def terms(self, rows: EncodedRows) -> Array:
-        return _finite(self.model.evidence(rows.table))[None]
+        return relative_to_best(self.model.evidence(rows.table))[None]
 
     def left_out(self, rows: TrainingRows) -> Array:
-        return _finite(self.left_out_evidence(rows.rows.table, rows))[None]
+        return relative_to_best(self.left_out_evidence(rows.rows.table, rows))[None]
 
     def contributions(self, rows: EncodedRows, weights: Array) -> Array:
         found = self.model.explain(rows.table)
@@ -91,10 +89,3 @@ class FittedModelView(SummedRows, FittedView):
             rest = self.terms(rows.take(np.flatnonzero(limited)))[0].T
             evidence[limited] = rest[:, :, None] / evidence.shape[2]
         return np.asarray(weights[0] * evidence)
-
-
-def _finite(terms: Array) -> Array:
-    """Evidence relative to the most probable class, (classes, n); 0 where all classes are impossible."""
-    top = terms.max(axis=0)
-    with np.errstate(invalid="ignore"):
-        return np.where(np.isfinite(top), np.maximum(terms - top, LEAST), 0.0)

@@ -17,12 +17,13 @@ from likely.evidence.pairs import PairsView
 from likely.evidence.text import TextView
 from likely.evidence.trees import TreesView
 from likely.evidence.view import View
+from likely.families.base import Family
 
 
-def views_of(views: Any, n_trees: int, families: Any = None) -> list[View]:
-    """The views that the options ask for."""
+def views_of(views: Any, n_trees: int, families: Any = None, columns: Mapping[int, Family] | None = None) -> list[View]:
+    """The views that the options ask for; `columns` are the families of declared columns."""
     known: dict[str, View] = {
-        "columns": ColumnsView(),
+        "columns": ColumnsView(columns),
         "joint": JointGaussianView(),
         "scores": JointGaussianView(normal_scores=True),
         "histogram": HistogramView(),

@@ -1,4 +1,8 @@
-"""Densities of count vectors: multinomial, Dirichlet-multinomial, and complement scores."""
+"""Densities of count vectors: multinomial, Dirichlet-multinomial, and complement scores.
+
+Values may be weights, real numbers >= 0. Factorials are gamma functions then, x! = Γ(x + 1), and the densities are
+stated up to a factor that all classes share.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ import scipy.special
 
 from likely.errors import CellError, NoDensityError
 from likely.families.base import Conditionals, ExponentialConditionals
-from likely.families.supports import COUNTS
+from likely.families.supports import NON_NEGATIVE
 from likely.numerics.arrays import has_missing
 from likely.numerics.block_sizes import COPIED
 from likely.numerics.count_densities import negative_binomial_log_density, poisson_log_density
@@ -36,17 +40,23 @@ from likely.statistics.sums import check_stored
 from likely.typing import AnyArray, Array, Index
 
 LARGE_TOTAL = 1e5  # beyond this total, the rounding error of log Γ and of products exceeds 1e-10
+WEIGHTS = replace(NON_NEGATIVE, words="a count or a weight (a finite number >= 0)")
 LARGEST_DRAW = 2.0**62  # NumPy draws no larger totals
 
 
 def check_counts(values: AnyArray) -> None:
-    """Raise for values that are not counts, or missing."""
-    COUNTS.check(values, "Multinomial")
+    """Raise for values that are neither counts nor weights, or missing."""
+    WEIGHTS.check(values, "Multinomial")
     if has_missing(values):
         row, column = np.argwhere(np.isnan(values))[0]
         problem = "is missing, so the total of the row, which Multinomial needs, is not known"
         hint = "write 0 where nothing was counted, drop the row, or declare Poisson()"
         raise CellError(int(row), int(column), values[row, column], problem, hint)
+
+
+def are_whole(values: AnyArray) -> bool:
+    """Whether all values are whole numbers, whose densities are tabulated."""
+    return values.dtype.kind != "f" or bool(np.all(values == np.floor(values)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,8 +120,8 @@ class CountVectors(Conditionals):
         return self._with_large(x, total, self._scores(x, total))
 
     def inside(self, column: int, x: Expression) -> Expression:
-        assert COUNTS.condition is not None
-        return COUNTS.condition(x)
+        assert WEIGHTS.condition is not None
+        return WEIGHTS.condition(x)
 
     @abstractmethod
     def _scores(self, x: Any, total: Array) -> Array:
@@ -147,12 +157,12 @@ class CountVectors(Conditionals):
 
     @classmethod
     def log_coefficient(cls, rows: Any) -> Array:
-        """log n!/∏x_j!, (n,), from the counts of at least 2."""
+        """log n!/∏x_j!, (n,), from the values other than 0 and 1."""
         if scipy.sparse.issparse(rows):
-            several = np.flatnonzero(rows.data > 1)
+            several = np.flatnonzero((rows.data > 0) & (rows.data != 1))
             owner, large = np.searchsorted(rows.indptr, several, side="right") - 1, rows.data[several]
         else:
-            owner, column = np.nonzero(rows > 1)
+            owner, column = np.nonzero((rows > 0) & (rows != 1))
             large = rows[owner, column]
         return log_factorial(cls._row_sums(rows)) - np.bincount(owner, log_factorial(large), minlength=rows.shape[0])
 
@@ -270,27 +280,28 @@ class DirichletMultinomial(CountVectors):
 
         The terms of small counts, which repeat, are tabulated.
         """
-        dense, d = not scipy.sparse.issparse(x), self.dimension
-        table = self._table(int(x.max(initial=0.0)), x.size) if dense else None
+        d, whole = self.dimension, are_whole(x.data if scipy.sparse.issparse(x) else x)
+        table = None if scipy.sparse.issparse(x) or not whole else self._table(int(x.max(initial=0.0)), x.size)
         if table is not None:
             place = x.astype(np.intp)
             place *= d
             place += np.arange(d)
             return np.array([np.take(part, place).sum(axis=1) for part in table]) - self._total_ratio(total)
         x = scipy.sparse.csr_array(x)
-        ones = scipy.sparse.csr_array((np.minimum(x.data, 1.0), x.indices, x.indptr), shape=x.shape)
+        ones = scipy.sparse.csr_array(((x.data >= 1.0).astype(np.float64), x.indices, x.indptr), shape=x.shape)
         scores = np.asarray((ones @ self._log_counts.T).T)
-        more = np.flatnonzero(x.data > 1.0)
+        more = np.flatnonzero((x.data > 0.0) & (x.data != 1.0))
         if len(more):
             owner = np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))[more]
             column, value = x.indices[more], x.data[more]
-            table = self._table(int(value.max()), len(more))
+            table = self._table(int(value.max()), len(more)) if whole else None
+            one = np.minimum(np.floor(value), 1.0)  # is in the matrix product
             place = value.astype(np.intp) * d + column if table is not None else column
             for k, alpha in enumerate(self.counts):
                 if table is not None:
                     part = np.take(table[k], place) - self._log_counts[k][column]
                 else:
-                    part = log_gamma_ratio(alpha[column] + 1.0, value - 1.0)
+                    part = log_gamma_ratio(alpha[column] + one, value - one)
                 scores[k] += np.bincount(owner, part, minlength=x.shape[0])
         return scores - self._total_ratio(total)
 
@@ -313,7 +324,7 @@ class DirichletMultinomial(CountVectors):
         """log Γ(Σα + n)/Γ(Σα), (classes, n); tabulated where totals repeat."""
         top = total.max(initial=0.0)
         mass = self.counts.sum(axis=1)
-        if top < len(total):
+        if top < len(total) and are_whole(total):
             values = np.arange(top + 1.0)
             place = total.astype(np.intp)
             return np.array([np.take(log_gamma_ratio(np.full_like(values, a), values), place) for a in mass])

@@ -9,6 +9,9 @@ Dirichlet-multinomial:
 Both are distributions of independent counts given their sum: Poisson counts with means n·p_j, and negative binomial
 counts with α_j successes and odds Σα/n. In that form, terms stay small for large counts and explain a row by columns.
 The densities are in `count_vectors`.
+
+Weights, real numbers x_j >= 0 such as tf-idf, have the same likelihood ∏ p_kj^x_j. Only the carrier h differs: with
+x! = Γ(x + 1) it is not normalised, and cancels in the posterior.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from likely.families.count_vectors import (
     CountVectors,
     DirichletMultinomial,
     MultinomialConditionals,
+    are_whole,
     check_counts,
 )
 from likely.families.estimation import Estimation
@@ -47,7 +51,9 @@ class Multinomial(Family):
     """Multinomial distribution for columns of counts that form one vector, such as word counts.
 
     The total of a row is conditioned on, not modeled. All columns of the family need to be observed: missing values
-    are refused.
+    are refused. Weights, which are real numbers >= 0 such as tf-idf or expected counts, are counts whose factorials are
+    gamma functions, n! = Γ(n + 1): class probabilities are those of the likelihood ∏ p_j^x_j, and `log_density` of rows
+    with fractions is stated up to a constant of the row that all classes share.
 
     Parameters
     ----------
@@ -225,7 +231,7 @@ def _tabulated_leave_one_out(
     Without a row of weight 1, the term of a column depends on its count alone. None if a table saves no time.
     """
     size = 2 ** max(int(x.max(initial=0.0)), 1).bit_length()
-    if counts.size * size > x.size or not total.max(initial=0.0) <= LARGE_TOTAL:
+    if counts.size * size > x.size or not total.max(initial=0.0) <= LARGE_TOTAL or not are_whole(x):
         return None
     values = np.arange(float(size))[:, None]
     bayes = estimation == Estimation.BAYES

@@ -107,7 +107,7 @@ COUNTS = Support(
     0.0,
     whole=True,
     bounds=(0.0, np.inf),
-    remedy=f"{ALL}, pass counts of words (CountVectorizer) instead of weights (TfidfVectorizer)",
+    remedy=f"{ALL}, families=Multinomial() for weights of words (TfidfVectorizer)",
     condition=lambda x: finite(x) & (x >= 0.0) & x.equals(floor(x)),
 )
 ZERO_ONE = Support(

@@ -55,14 +55,14 @@ def column_index(name: Any, names: Sequence[str]) -> int:
 def declared_plans(families: Any, names: Sequence[str]) -> list[Plan]:
     """Plans that a mapping from columns to families declares."""
     if not isinstance(families, Mapping):
-        raise InputError(_no_family("families", families, " nor a mapping from columns to families"))
+        raise InputError(no_family("families", families, " nor a mapping from columns to families"))
     plans: list[Plan] = []
     used: dict[int, Any] = {}
     for key, family in families.items():
         if family is None:
             continue
         if not isinstance(family, Family):
-            raise InputError(_no_family(f"families[{key!r}]", family))
+            raise InputError(no_family(f"families[{key!r}]", family))
         columns = tuple(column_index(name, names) for name in (key if isinstance(key, tuple) else (key,)))
         if not columns:
             raise InputError(f"families[{key!r}] names no column. Drop the entry.")
@@ -79,7 +79,7 @@ def declared_plans(families: Any, names: Sequence[str]) -> list[Plan]:
     return plans
 
 
-def _no_family(name: str, given: Any, more: str = "") -> str:
+def no_family(name: str, given: Any, more: str = "") -> str:
     """The message about an option that is not a family; a class of families is not one of its objects."""
     if isinstance(given, type) and issubclass(given, Family):
         return f"{name}={given.__name__} is a class. Write {name}={given.__name__}() for a family with its defaults."

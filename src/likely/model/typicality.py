@@ -121,10 +121,9 @@ def _simulated(
     found = Typicality(np.zeros(len(missing)), np.full(len(missing), np.inf))
     step = max(KEPT // n_samples, 1)
     for place, k in enumerate(labels.tolist()):
-        rng = np.random.default_rng([seed, k])
-        draws = [drawn_densities(block.conditionals, k, n_samples, rng) for block in model.blocks]
         for start in range(0, len(groups), step):
-            drawn = _densities(draws, parts, present[start : start + step])
+            rng = np.random.default_rng([seed, k])  # the same draws for all patterns
+            drawn = _densities(model, k, n_samples, rng, present[start : start + step])
             for logs, index in zip(drawn, groups[start : start + step], strict=True):
                 _update(found, index, density[index, place], logs)
     empty, impossible = missing.all(axis=1), density.max(axis=1) < -0.5 * LARGEST
@@ -153,13 +152,18 @@ def _missing(conditionals: Conditionals, rows: AnyArray) -> Mask:
     return np.asarray(values < 0 if conditionals.vocabularies is not None else np.isnan(values))
 
 
-def _densities(draws: list[DrawnDensities], parts: list[AnyArray], present: Mask) -> Array:
-    """Log-densities of draws in the observed columns, (patterns, n): the sum over the blocks."""
-    total, start = np.zeros(1), 0
-    for block, rows in zip(draws, parts, strict=True):
-        mine, place = np.unique(present[:, start : start + rows.shape[1]], axis=0, return_inverse=True)
-        start += rows.shape[1]
-        total = total + block(mine)[place.ravel()]
+def _densities(model: JointModel, label: int, n: int, rng: np.random.Generator, present: Mask) -> Array:
+    """Log-densities of n draws from a class in the observed columns, (patterns, n): the sum over the blocks.
+
+    As many rows are drawn at a time as fit into `KEPT` numbers.
+    """
+    ends = np.cumsum([block.conditionals.dimension for block in model.blocks])
+    patterns_of = [np.unique(part, axis=0, return_inverse=True) for part in np.split(present, ends[:-1], axis=1)]
+    total, step = np.zeros((len(present), n)), max(KEPT // int(ends[-1]), 1)
+    for start in range(0, n, step):
+        rows = min(step, n - start)
+        for block, (mine, place) in zip(model.blocks, patterns_of, strict=True):
+            total[:, start : start + rows] += drawn_densities(block.conditionals, label, rows, rng)(mine)[place.ravel()]
     return total
 
 

@@ -28,20 +28,20 @@ def deviance(x: Array, mean: Array) -> Array:
 
 
 def poisson_log_density(x: Array, mean: Array) -> Array:
-    """x·log mean − mean − log x! for whole x >= 0 and mean >= 0, exact for large counts too (Loader 2000)."""
+    """x·log mean − mean − log Γ(x + 1) for x >= 0 and mean >= 0, exact for large counts too (Loader 2000)."""
     x, mean = np.asarray(x, dtype=np.float64), np.asarray(mean, dtype=np.float64)
-    safe, middle = np.maximum(x, 1.0), np.maximum(mean, TINY)
+    safe, middle = np.where(x > 0.0, np.maximum(x, TINY), 1.0), np.maximum(mean, TINY)
     density = -stirling_error(safe) - deviance(safe, middle) - 0.5 * (LOG_2PI + np.log(safe))
     return np.where(x == 0.0, -mean, np.where(mean == 0.0, -np.inf, density))
 
 
 def negative_binomial_log_density(x: Array, successes: Array, odds: Array) -> Array:
-    """log of Γ(x + r)/(Γ(r)·x!)·pʳ·(1 − p)ˣ, r successes, odds = p/(1 − p) > 0; exact for large counts too.
+    """log of Γ(x + r)/(Γ(r)·Γ(x + 1))·pʳ·(1 − p)ˣ, r successes, odds = p/(1 − p) > 0; exact for large x too.
 
     It is r/(r + x) times the binomial chance of r successes in r + x trials (Loader 2000).
     """
     x, successes = np.asarray(x, dtype=np.float64), np.asarray(successes, dtype=np.float64)
-    safe = np.maximum(x, 1.0)
+    safe = np.where(x > 0.0, np.maximum(x, TINY), 1.0)
     trials = successes + safe
     chance = (
         stirling_error(trials)

@@ -89,10 +89,12 @@ _LOG_FACTORIALS = scipy.special.gammaln(np.arange(1.0, 1026.0))
 
 
 def log_factorial(x: Array) -> Array:
-    """log x! of non-negative integers, from a table for small ones."""
+    """log x! = log Γ(x + 1) of x >= 0, from a table for small whole numbers."""
     x = np.asarray(x, dtype=np.float64)
     if x.size and x.max() < len(_LOG_FACTORIALS):
-        return np.asarray(_LOG_FACTORIALS[x.astype(np.intp)])
+        place = x.astype(np.intp)
+        if np.array_equal(place, x):
+            return np.asarray(_LOG_FACTORIALS[place])
     return np.asarray(scipy.special.gammaln(x + 1.0))
 
 

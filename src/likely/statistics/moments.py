@@ -225,9 +225,10 @@ class Moments:
         """The same moments in other coordinates."""
         if self.coordinates.same(coordinates):
             return self
-        ratio = self.coordinates.unit / coordinates.unit
-        mean = self.mean * ratio + (self.coordinates.origin - coordinates.origin) / coordinates.unit
-        with np.errstate(over="ignore", invalid="ignore"):  # a scatter of 0 is 0 in any unit
+        with np.errstate(over="ignore", invalid="ignore"):  # a mean or a scatter of 0 is 0 in any unit
+            ratio = self.coordinates.unit / coordinates.unit
+            mean = np.where(self.mean == 0.0, 0.0, self.mean * ratio)
+            mean += (self.coordinates.origin - coordinates.origin) / coordinates.unit
             scatter = self.scatter * (ratio[:, None] * ratio if self.full else ratio * ratio)
             noise = None if self.noise is None else np.where(self.noise > 0.0, self.noise * ratio * ratio, 0.0)
             tails = self.tails

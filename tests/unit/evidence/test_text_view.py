@@ -16,7 +16,7 @@ from scipy.special import logsumexp
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 import likely
-from likely import Bernoulli, EvidenceClassifier, Gaussian, Multinomial, Text, TextClassifier
+from likely import Bernoulli, Categorical, EvidenceClassifier, Gaussian, Multinomial, Text, TextClassifier
 from likely.choice.column_types import text_columns
 from likely.data.validation import read_table
 from likely.errors import InputError, InputTypeError, ModelFileError
@@ -372,10 +372,12 @@ def test_short_strings_are_text_where_they_are_declared() -> None:
 @pytest.mark.parametrize(
     ("families", "message"),
     [
-        ({"size": Gaussian()}, r"families\['size'\]=Gaussian\(\) is not supported"),
+        ({"size": Gaussian(components=2)}, r"families\['size'\]=Gaussian\(components=2\) is not supported"),
+        ({("size", "colour"): Categorical()}, r"Declare single columns"),
+        ({"colour": Multinomial()}, r"Declare single columns"),
         ({"note": Text(exponent=1.0)}, "learns the weight"),
         ({"nothing": Text()}, "not in X"),
-        ({"note": Text}, "not supported"),
+        ({"note": Text}, r"families\['note'\]=Text is a class"),
         (Text(), "not a mapping"),
         ({"size": Text()}, "not text"),
     ],

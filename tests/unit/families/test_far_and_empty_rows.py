@@ -93,3 +93,15 @@ def test_rows_with_several_infinite_values_are_errors(covariance: Any, shared: b
     for row in ([np.inf, np.inf, 0.0], [np.inf, -np.inf, 0.0], [-np.inf, -np.inf, np.nan], [np.inf, np.inf, np.inf]):
         with pytest.raises(CellError, match="is not a finite number"):
             model.predict_proba([A[0], row])
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("size", [-1025, -1030, -1074])
+@pytest.mark.parametrize("make", [LinearDiscriminant, QuadraticDiscriminant, lambda: GenerativeClassifier(Gaussian())])
+def test_subnormal_numbers_with_missing_values_have_the_predictions_of_larger_numbers(make: Any, size: int) -> None:
+    rng = np.random.default_rng(0)
+    X = np.ldexp(np.where(rng.random(A.shape) < 0.3, 0.0, np.rint(2.0 * A)), size)
+    X[rng.random(A.shape) < 0.1] = np.nan
+    found = make().fit(X, Y).predict_proba(X)
+    larger = np.ldexp(X, -size)
+    assert_allclose(found, make().fit(larger, Y).predict_proba(larger), atol=1e-6)

@@ -271,3 +271,19 @@ def test_the_number_of_simulated_rows_is_checked(n_samples: Any) -> None:
     frame, y = mixed()
     with pytest.raises(InputError, match="n_samples"):
         NaiveBayes().fit(frame, y).typicality(frame, n_samples=n_samples)
+
+
+def test_novelty_of_many_columns_keeps_few_draws_in_memory() -> None:
+    rng = np.random.default_rng(0)
+    X = np.hstack([rng.normal(size=(20, 1_000)), rng.poisson(3.0, size=(20, 2))])
+    model = GenerativeClassifier({tuple(range(1_000)): Gaussian("diagonal"), 1_000: Poisson(), 1_001: Poisson()})
+    model.fit(X, np.arange(20) % 2)
+    tracemalloc.start()
+    novelty = model.novelty(X, n_samples=10_000)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert np.isfinite(novelty).all()
+    assert peak < 150e6  # an array of all draws has 80 MB
+    X[1, 3] = np.nan
+    together = model.novelty(X[:2], n_samples=3_000)
+    assert_allclose(together, [model.novelty(row[None], n_samples=3_000)[0] for row in X[:2]])

@@ -45,6 +45,7 @@ ROUNDS = 2  # how often EM runs, each time with the default prior of the statist
 STEP = 1e-3  # of `tol`: the last step of means and covariances, in standard deviations
 MAX_GROWTH = 1.5  # of a step by an acceleration, beyond which the plain step is taken instead
 STALLED = 12  # steps without progress after which only rounding is left
+SMALLEST_UNIT = 2.0**-1000  # whose inverse is finite
 ROUNDING_STEP = 1e-5  # the largest step that may be rounding
 
 
@@ -129,7 +130,8 @@ class PatternRows:
         within = available.squares.sum(axis=0) / total
         variance = np.where(within > 0.0, within, available.total_squares / total)
         unit = np.where(variance > 0.0, power_of_two(np.sqrt(variance)), 1.0)
-        units = Coordinates.make(local.to_user(available.overall_mean), local.unit * unit)
+        unit = np.maximum(local.unit * unit, SMALLEST_UNIT)
+        units = Coordinates.make(local.to_user(available.overall_mean), unit)
         found = []
         for columns, part in statistics.patterns():
             mine = np.flatnonzero(np.isin(columns, active))
