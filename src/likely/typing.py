@@ -80,6 +80,7 @@ ClassPriorLike: TypeAlias = str | Mapping[Any, float] | npt.ArrayLike | IntoSeri
 FamiliesLike: TypeAlias = FamilyLike | Mapping[Any, FamilyLike | None]  # columns, by name or number, to families
 LossLike: TypeAlias = Mapping[Any, Mapping[Any, float]] | npt.ArrayLike | IntoDataFrame
 FoldsLike: TypeAlias = int | SplitterLike | Iterable[tuple[npt.ArrayLike, npt.ArrayLike]] | npt.ArrayLike
+GroupsLike: TypeAlias = str | npt.ArrayLike | Sequence[Hashable]
 RandomStateLike: TypeAlias = int | np.random.RandomState
 NumbersLike: TypeAlias = float | Iterable[float]
 

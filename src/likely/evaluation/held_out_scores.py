@@ -83,6 +83,9 @@ class CrossValidation(RenderedResult):
         The model, as text.
     notes : tuple of str
         Remarks, such as scores that the model does not have.
+    copies : int
+        Number of labeled rows that are equal to another row in all columns and in the label, without the first row of
+        each kind. Of a source with more than 65,536 distinct rows it is an estimate (standard error 0.5% of the rows).
     library : str or None
         Library of the frames that are returned: that of X. None is pandas, or pyarrow if pandas is not installed.
 
@@ -103,6 +106,7 @@ class CrossValidation(RenderedResult):
     confusion: AnyArray
     model: str
     notes: tuple[str, ...] = ()
+    copies: int = 0
     library: str | None = None
     _row_results: RowResults | None = None  # None for the rows of a source
 
@@ -151,7 +155,7 @@ class CrossValidation(RenderedResult):
         >>> from likely import LinearDiscriminant, cross_validate
         >>> result = cross_validate(LinearDiscriminant(), *load_iris(return_X_y=True), folds=5)
         >>> result.to_frame()[["fold", "rows", "error"]].round(3).values.tolist()[:3]
-        [[0.0, 30.0, 0.0], [1.0, 30.0, 0.0], [2.0, 30.0, 0.033]]
+        [[0.0, 30.0, 0.0], [1.0, 30.0, 0.033], [2.0, 30.0, 0.0]]
         """
         known = self._known()
         scores = {name: getattr(self, name) for name in known}
@@ -262,6 +266,7 @@ def cross_validation(
     classes: AnyArray,
     confusion: AnyArray,
     notes: tuple[str, ...],
+    copies: int,
     row_results: RowResults | None = None,
 ) -> CrossValidation:
     """The result of all folds: their numbers of rows, scores in the order of SCORES, and those of the baseline."""
@@ -269,7 +274,7 @@ def cross_validation(
     fields: dict[str, Any] = dict(zip(SCORES, scores, strict=True))
     fields |= {f"baseline_{name}": values for name, values in zip(SCORES, baseline, strict=False)}
     fields |= {"classes": classes, "rows": rows, "confusion": confusion, "model": " ".join(repr(model).split())}
-    return CrossValidation(**fields, notes=notes, library=library, _row_results=row_results)
+    return CrossValidation(**fields, notes=notes, copies=copies, library=library, _row_results=row_results)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -298,6 +303,8 @@ class RegressionCrossValidation(RenderedResult):
         The model, as text.
     notes : tuple of str
         Remarks, such as scores that the model does not have.
+    copies : int
+        Number of rows that are equal to another row in all columns and in y, without the first row of each kind.
     library : str or None
         Library of the frames that are returned: that of X. None is pandas, or pyarrow if pandas is not installed.
 
@@ -315,6 +322,7 @@ class RegressionCrossValidation(RenderedResult):
     baseline_log_likelihood: Array
     model: str
     notes: tuple[str, ...] = ()
+    copies: int = 0
     library: str | None = None
 
     @property

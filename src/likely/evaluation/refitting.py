@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,12 @@ from likely.data.sources import targets_apart
 from likely.data.validation import read_targets, read_weights
 from likely.errors import InputError
 from likely.evaluation.folds import (
+    FoldOptions,
     Split,
+    Splits,
     check_weights,
+    divided,
     fold_numbers,
-    read_splits,
     training_rows,
     unlabeled_note,
 )
@@ -48,14 +51,15 @@ def estimator_type(model: Any, argument: str) -> str | None:
         ) from None
 
 
-def refit_classifier(model: Any, X: Any, y: Any, folds: Any, sample_weight: Any, random_state: Any) -> CrossValidation:
+def refit_classifier(model: Any, X: Any, y: Any, sample_weight: Any, options: FoldOptions) -> CrossValidation:
     """Scores of a classifier on each fold, fitted to the others."""
     X, sample_weight = split_weights(whole_frame(X), sample_weight)
     X, y, _ = targets_apart(X, y)
     rows, count = _rows(X)
     classes, codes, values = _labels(model, y, count)
     weights = read_weights(sample_weight, count)
-    refits = Refits(model, rows, values, weights, _splits(folds, codes, random_state))
+    splits = _splits(options, rows, codes)
+    refits = Refits(model, rows, values, weights, splits.pairs)
     posterior, confusion = np.full((count, len(classes)), np.nan), np.zeros((len(classes), len(classes)))
     mass = np.ones(count) if weights is None else weights
     scores, baseline = (np.empty((size, len(refits.splits))) for size in (4, 3))
@@ -70,19 +74,17 @@ def refit_classifier(model: Any, X: Any, y: Any, folds: Any, sample_weight: Any,
             scores[[0, 2], i] = np.nan
         pair = (np.bincount(codes[each], mass[each], len(classes)) for each in (train[codes[train] >= 0], test))
         baseline[:, i] = baseline_scores(*pair)
-    notes = unlabeled_note(int(np.count_nonzero(codes < 0)))
+    notes = unlabeled_note(int(np.count_nonzero(codes < 0))) + splits.notes
     if np.isnan(posterior).all():
         notes += (f"{type(model).__name__} has no predict_proba: the error rate is the only score",)
     confusion = confusion.astype(np.intp) if weights is None else confusion
     results = RowResults(posterior, refits.number, codes, weights)
     return cross_validation(
-        model, frame_library(X), (refits.rows, scores, baseline), classes, confusion, notes, results
+        model, frame_library(X), (refits.rows, scores, baseline), classes, confusion, notes, splits.copies, results
     )
 
 
-def refit_regressor(
-    model: Any, X: Any, y: Any, folds: Any, sample_weight: Any, random_state: Any
-) -> RegressionCrossValidation:
+def refit_regressor(model: Any, X: Any, y: Any, sample_weight: Any, options: FoldOptions) -> RegressionCrossValidation:
     """Scores of a regressor on each fold, fitted to the others."""
     estimator = type(model).__name__
 
@@ -97,7 +99,8 @@ def refit_regressor(
     if len(y) != count:
         raise InputError(f"X has {count} rows and y has {len(y)} targets.")
     weights = read_weights(sample_weight, count)
-    refits = Refits(model, rows, y, weights, read_splits(folds, count, None, random_state))
+    splits = divided(options, rows, None, y=y)
+    refits = Refits(model, rows, y, weights, splits.pairs)
     mass = np.ones(count) if weights is None else weights
     prediction = np.full(y.shape, np.nan)
     scores, baseline = (np.full((2, len(refits.splits)), np.nan) for _ in range(2))
@@ -109,6 +112,7 @@ def refit_regressor(
         if hasattr(fitted, "log_predictive"):
             scores[1, i] = weighted_mean(np.asarray(fitted.log_predictive(part, y[test])), mine)
         baseline[:, i] = _baseline(y[train], y[test], mass[train], mine)
+    notes = () if not np.isnan(scores[1]).all() else (f"{estimator} has no predictive density log p(y | x)",)
     return RegressionCrossValidation(
         squared_error=scores[0],
         log_likelihood=scores[1],
@@ -116,7 +120,8 @@ def refit_regressor(
         fold=refits.number,
         baseline_squared_error=baseline[0],
         baseline_log_likelihood=baseline[1],
-        notes=() if not np.isnan(scores[1]).all() else (f"{estimator} has no predictive density log p(y | x)",),
+        notes=notes + splits.notes,
+        copies=splits.copies,
         rows=refits.rows,
         model=" ".join(repr(model).split()),
         library=frame_library(X),
@@ -137,16 +142,17 @@ def _labels(model: Any, y: Any, count: int) -> tuple[AnyArray, AnyArray, AnyArra
     return labels.classes, codes, values
 
 
-def _splits(folds: Any, codes: AnyArray, random_state: Any) -> list[Split]:
+def _splits(options: FoldOptions, rows: Any, codes: AnyArray) -> Splits:
     """Training and test rows of each fold; unlabeled rows are training rows of every fold."""
     if (codes >= 0).all():
-        return read_splits(folds, len(codes), codes, random_state)
+        return divided(options, rows, codes)
     labeled, unlabeled = np.flatnonzero(codes >= 0), np.flatnonzero(codes < 0)
-    splits = read_splits(folds, len(labeled), codes[labeled], random_state, labeled, len(codes))
-    return [
+    splits = divided(options, rows, codes[labeled], labeled)
+    pairs: list[Split] = [
         (None if train is None else np.concatenate([labeled[train], unlabeled]), labeled[test])
-        for train, test in splits
+        for train, test in splits.pairs
     ]
+    return replace(splits, pairs=pairs)
 
 
 class Refits:
