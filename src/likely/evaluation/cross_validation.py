@@ -6,7 +6,7 @@ The model of a fold is estimated from the sum of the statistics of the other fol
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -43,9 +43,18 @@ from likely.evaluation.folds import (
     training_rows,
     unlabeled_note,
 )
-from likely.evaluation.held_out_scores import SCORES, CrossValidation, RowResults, cross_validation
+from likely.evaluation.held_out_scores import (
+    RANK_SCORES,
+    SCORES,
+    CrossValidation,
+    FoldScores,
+    RegressionCrossValidation,
+    RowResults,
+    cross_validation,
+)
 from likely.evaluation.refitting import estimator_type, refit_classifier, refit_regressor
-from likely.evaluation.scoring import FoldModel, baseline_scores
+from likely.evaluation.score_names import score_values, scoring_names
+from likely.evaluation.scoring import FoldModel, baseline_scores, rank_scores, recalls
 from likely.evaluation.source_folds import cross_validate_source, fold_model
 from likely.model.expectations import has_incomplete_rows, needs_em
 from likely.model.fit import Fit
@@ -59,6 +68,7 @@ from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array, FoldsLike, GroupsLike, RandomStateLike, TableLike, TargetsLike, WeightsLike
 
 MODELS_IN_MEMORY = 64  # fold models that are held at the same time
+DEFAULT_FOLDS = 10
 CELLS_PER_TASK = 2**17  # below this many cells per task, threads would mostly wait for one another
 
 
@@ -66,11 +76,15 @@ def cross_validate(
     model: BaseEstimator,
     X: TableLike,
     y: TargetsLike,
-    folds: FoldsLike = 10,
+    folds: FoldsLike = DEFAULT_FOLDS,
     sample_weight: WeightsLike | None = None,
     random_state: RandomStateLike | None = 0,
     groups: GroupsLike | None = None,
     copies: str = "auto",
+    *,
+    cv: FoldsLike | None = None,
+    scoring: str | Iterable[str] | None = None,
+    n_jobs: int | None = None,
 ) -> Any:
     """Cross-validate a classifier or a regressor, and compare it with a baseline without features.
 
@@ -118,17 +132,29 @@ def cross_validate(
         Whether equal rows are in the same fold, where `folds` is a number and `groups` is None. A copy of a held-out
         row among the training rows makes scores too good. 'together' keeps rows with equal features (in a regression:
         and equal targets) in one fold; where such rows are separate observations, as with few categorical columns, the
-        scores are conservative. 'apart' does not. 'auto' is 'apart' if rows are cells of a table: there are fewer
-        than two combinations of values per fold, or each occurs five times in the mean and the classes of equal rows differ at
-        least a tenth as often as those of any two rows; else 'together'. The notes of the result report it.
+        scores are conservative. 'apart' does not. 'auto' is 'apart' if rows are cells of a table: there are fewer than
+        two combinations of values per fold, or each occurs five times in the mean and the classes of equal rows differ
+        at least a tenth as often as those of any two rows; else 'together'. The notes of the result report it.
+    cv : default=None
+        Another name of `folds`, that of scikit-learn.
+    scoring : str or iterable of str, default=None
+        Scores that `scores`, `to_frame()` and the text of the result have: for a classifier 'log_loss', 'error',
+        'brier', 'log_likelihood', 'accuracy', 'auc', 'average_precision', 'recall' or 'balanced_accuracy', or the names
+        of scikit-learn 'neg_log_loss', 'neg_brier_score', 'roc_auc', 'roc_auc_ovr' or 'recall_macro'; for a regressor
+        'squared_error', 'log_likelihood', 'r2', 'neg_mean_squared_error' or 'neg_root_mean_squared_error'. None is all
+        scores that the model has. The attributes have every score in any case.
+    n_jobs : int, default=None
+        Number of folds that are fitted at the same time by joblib, where the model is fitted again for every fold; -1
+        is one for each processor. Generative classifiers of this library use threads where they help, and ignore it.
 
     Returns
     -------
     CrossValidation or RegressionCrossValidation
         For a classifier `log_loss`, `error`, `brier` and `log_likelihood`, one value per fold, next to those of the
-        class proportions; `posterior`, the held-out predictions; the `confusion` matrix and `reliability()`. Single
-        predictions are not kept for sources of more than 20,000 rows. For a regressor `squared_error` and
-        `log_likelihood`, next to those of the mean of y, and `prediction`.
+        class proportions; `auc`, `average_precision`, and the `recall` of each class; `posterior`, the held-out
+        predictions; the `confusion` matrix and `reliability()`. Single predictions, `auc` and `average_precision` are
+        not kept for sources of more than 20,000 rows. For a regressor `squared_error` and `log_likelihood`, next to
+        those of the mean of y, and `prediction`.
 
     See Also
     --------
@@ -158,8 +184,28 @@ def cross_validate(
     array([0.067, 0.033, 0.   , 0.033, 0.033])
     """
     kind = estimator_type(model, "model")
-    options = FoldOptions(folds, random_state, groups, copies)
+    options = FoldOptions(_only_folds(folds, cv), random_state, groups, copies)
     options.check()
+    names = scoring_names(scoring, kind == "regressor")
+    found = _cross_validated(model, kind, X, y, sample_weight, options, n_jobs)
+    for name in names:
+        score_values(name, found)  # raises if the model does not have it
+    return replace(found, scoring=names) if names else found
+
+
+def _only_folds(folds: Any, cv: Any) -> Any:
+    """The folds, by either name."""
+    if cv is None:
+        return folds
+    if not isinstance(folds, int) or folds != DEFAULT_FOLDS:
+        raise InputError("folds and cv are two names of one option. Pass one of them.")
+    return cv
+
+
+def _cross_validated(
+    model: Any, kind: str | None, X: Any, y: Any, sample_weight: Any, options: FoldOptions, n_jobs: int | None
+) -> CrossValidation | RegressionCrossValidation:
+    """Cross-validation by the statistics of folds where the model has them, and by fitting it again otherwise."""
     if isinstance(source := source_of(X), PartSource):
         X = source
         check_targets(X, y, sample_weight, names_columns if kind == "regressor" else names_column)
@@ -172,14 +218,14 @@ def cross_validate(
                 f"source of more than {row_draw.MOST_DRAWN:,} rows. Pass some of the rows as a frame."
             )
         X = rows
-    X, groups = groups_apart(whole_frame(X), groups)
+    X, groups = groups_apart(whole_frame(X), options.groups)
     options = replace(options, groups=groups)
     if is_generative_classifier(model):
         return _from_statistics(model, X, y, sample_weight, options)
     if kind == "classifier":
-        return refit_classifier(model, X, y, sample_weight, options)
+        return refit_classifier(model, X, y, sample_weight, options, n_jobs)
     if kind == "regressor":
-        return refit_regressor(model, X, y, sample_weight, options)
+        return refit_regressor(model, X, y, sample_weight, options, n_jobs)
     raise InputError(
         f"{type(model).__name__} is neither a classifier nor a regressor, so that its predictions have no scores."
     )
@@ -229,6 +275,7 @@ class Folds:
         specification: Specification,
         collection: SharedCollection,
         parts: Sequence[JointStatistics],
+        ranks: bool = True,
     ) -> CrossValidation:
         """Scores of a model on each fold, estimated from the statistics of the others, or from its rows without any."""
         whole = self.whole
@@ -246,26 +293,28 @@ class Folds:
                 refuse_unseen(model, found.model, self.tests[i].table)
                 return i, found
 
-        def predict(task: tuple[int, FoldModel]) -> tuple[Array, AnyArray]:
-            """Predictions for the rows of a fold: their scores and confusion matrix."""
+        def predict(task: tuple[int, FoldModel]) -> tuple[Array, AnyArray, tuple[float, float]]:
+            """Predictions for the rows of a fold: their scores, confusion matrix, and with `ranks` scores of ranks."""
             i, fold = task
             test, batch = self.splits[i][1], self.tests[i]
             found, scores, wrong = fold.scores(batch, classes, codes_of[batch.codes])
             mine = slice(None) if self.partition else self.number[test] == i
             posterior[test[mine]] = found[mine]
-            return scores, wrong
+            ranked = rank_scores(found, codes_of[batch.codes], batch.weights) if ranks else (np.nan, np.nan)
+            return scores, wrong, ranked
 
-        scores = np.empty((len(SCORES), len(self.splits)))
+        scores, ranked = (np.empty((len(names), len(self.splits))) for names in (SCORES, RANK_SCORES))
+        recall = np.empty((len(self.splits), len(classes)))
         confusion = np.zeros((len(classes), len(classes)), dtype=np.intp if whole.weights is None else np.float64)
         sums = sums_of_others(parts) if parts else ((i, None) for i in range(len(self.splits)))
         while models := list(map(fitted, itertools.islice(sums, MODELS_IN_MEMORY))):  # steps too short for threads
-            for (i, _), (found, wrong) in zip(models, many(models, predict), strict=True):
-                scores[:, i] = found
+            for (i, _), (found, wrong, of_ranks) in zip(models, many(models, predict), strict=True):
+                scores[:, i], ranked[:, i], recall[i] = found, of_ranks, recalls(wrong)
                 confusion += wrong
         rows, baseline = np.array([len(test) for _, test in self.splits]), self.baseline(classes)
         notes = unlabeled_note(0 if whole.unlabeled is None else whole.unlabeled.table.rows) + self.divided.notes
         results = self._all_rows(posterior, codes_of[whole.codes])
-        folds = rows, scores, baseline
+        folds = FoldScores(rows, scores, baseline, ranked, recall)
         return cross_validation(
             model, frame_library(whole.X), folds, classes, confusion, notes, self.divided.copies, results
         )

@@ -197,7 +197,7 @@ class _CandidateSet:
             found = fit.specification.leave_one_out_scores(fitted, fit.statistics, held_out_copies(whole))
             held = dict(zip(HELD_OUT, (row_losses(found.probability), 1.0 - found.right, found.log_joint), strict=True))
         else:
-            folds = self._folding.evaluate(model, specification, self._collection, self._parts)
+            folds = self._folding.evaluate(model, specification, self._collection, self._parts, ranks=False)
             held = {each: getattr(folds, each) for each in HELD_OUT}
         scores: dict[str, Any] = {each: self._mean_and_error(values)[0] for each, values in held.items()}
         if self._by in HELD_OUT:

@@ -11,7 +11,7 @@ than 20,000 rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from numbers import Integral
 from typing import Any
 
@@ -29,7 +29,7 @@ from likely.estimators.base import Learner
 from likely.estimators.generative import refuse_unseen
 from likely.evaluation.copies import DistinctRows, EqualRows
 from likely.evaluation.folds import SEPARATE, TOGETHER, FoldOptions, counted_copies, named_fold, sums_of_others
-from likely.evaluation.held_out_scores import SCORES, CrossValidation, cross_validation
+from likely.evaluation.held_out_scores import RANK_SCORES, SCORES, CrossValidation, FoldScores, cross_validation
 from likely.evaluation.scoring import FoldModel, baseline_scores, mean_log_likelihood
 from likely.model.expectations import needs_em
 from likely.model.fit import Fit
@@ -135,15 +135,22 @@ class CollectFolds:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FoldScores:
+class ScoreSums:
     """Weighted sums of the scores of held-out rows in each fold, and the confusion matrix. They add up."""
 
     sums: Array  # (scores, folds)
     weight: Array  # (folds,)
     confusion: AnyArray
+    held_out: Array  # weight of the rows of each class, (folds, classes)
+    right: Array  # of those that are predicted as this class, (folds, classes)
 
-    def __add__(self, other: FoldScores) -> FoldScores:
-        return FoldScores(self.sums + other.sums, self.weight + other.weight, self.confusion + other.confusion)
+    def __add__(self, other: ScoreSums) -> ScoreSums:
+        pairs = ((getattr(each, field.name) for each in (self, other)) for field in fields(self))
+        return ScoreSums(*(mine + yours for mine, yours in pairs))
+
+    def recall(self) -> Array:
+        """The proportion of the rows of each class that are predicted as this class, in each fold."""
+        return np.divide(self.right, self.held_out, out=np.full(self.right.shape, np.nan), where=self.held_out > 0.0)
 
     def means(self) -> Array:
         """Mean scores of each fold; NaN where its rows have no weight."""
@@ -160,10 +167,11 @@ class ScoreFolds:
     models: tuple[FoldModel, ...]
     classes: AnyArray
 
-    def __call__(self, batch: Batch) -> FoldScores:
+    def __call__(self, batch: Batch) -> ScoreSums:
         size, place = len(self.classes), positions(self.classes, batch.counts.classes)
         sums, weight = np.zeros((len(SCORES), self.folds.count)), np.zeros(self.folds.count)
         confusion = np.zeros((size, size), dtype=np.intp if batch.weights is None else np.float64)
+        held_out, right = (np.zeros((self.folds.count, size)) for _ in range(2))
         for i, rows in enumerate(self.folds.rows(batch)):
             used = rows if batch.weights is None else rows[batch.weights[rows] > 0.0]
             if not len(used):
@@ -174,7 +182,8 @@ class ScoreFolds:
             weight[i] = test.row_weights.sum()
             sums[:, i] = weight[i] * scores
             confusion += wrong
-        return FoldScores(sums, weight, confusion)
+            held_out[i], right[i] = wrong.sum(axis=1), np.diag(wrong)
+        return ScoreSums(sums, weight, confusion, held_out, right)
 
 
 def _are_separate(options: FoldOptions, first: Batch) -> bool:
@@ -224,10 +233,9 @@ def cross_validate_source(model: Learner, X: Any, y: Any, sample_weight: Any, op
         baseline.append(baseline_scores(*(each.counts.align(classes).weight for each in (others, held_out))))
     scored = batches.total(ScoreFolds(hashed, clone(model), tuple(models), classes), every=True)
     assert scored is not None
-    folding, notes = (
-        (found.rows, scored.means(), np.array(baseline).T),
-        _notes(options, hashed, source.has_fixed_order, found.distinct),
-    )
+    ranked = np.full((len(RANK_SCORES), len(models)), np.nan)  # they are no sums over rows
+    folding = FoldScores(found.rows, scored.means(), np.array(baseline).T, ranked, scored.recall())
+    notes = _notes(options, hashed, source.has_fixed_order, found.distinct)
     return cross_validation(model, library, folding, classes, scored.confusion, notes, found.distinct.copies)
 
 
