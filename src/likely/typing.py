@@ -81,6 +81,7 @@ FamiliesLike: TypeAlias = FamilyLike | Mapping[Any, FamilyLike | None]  # column
 TypesLike: TypeAlias = Mapping[Any, str]  # columns to "number", "text", "category" or "date"
 LossLike: TypeAlias = Mapping[Any, Mapping[Any, float]] | npt.ArrayLike | IntoDataFrame
 FoldsLike: TypeAlias = int | SplitterLike | Iterable[tuple[npt.ArrayLike, npt.ArrayLike]] | npt.ArrayLike
+GroupsLike: TypeAlias = str | npt.ArrayLike | Sequence[Hashable]
 RandomStateLike: TypeAlias = int | np.random.RandomState
 NumbersLike: TypeAlias = float | Iterable[float]
 

@@ -72,11 +72,11 @@ def _content_hashes(table: Table, columns: AnyArray) -> AnyArray:
         rows = read(start, stop)
         if table.is_sparse:
             rows = scipy.sparse.csr_array(rows)
-            mixed = _bits(rows.data) * names[numbers[rows.indices]]
+            mixed = value_bits(rows.data) * names[numbers[rows.indices]]
             ends = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(mixed, dtype=np.uint64)])[rows.indptr]
             total[start:stop] += np.diff(ends)
             return
-        total[start:stop] += (_bits(rows) * names[numbers]).sum(axis=1)
+        total[start:stop] += (value_bits(rows) * names[numbers]).sum(axis=1)
 
     if len(numbers):
         evaluate(table, add, 2 * table.cells(len(numbers), sparse=True))
@@ -143,7 +143,7 @@ def text_hashes(texts: Sequence[str], codes: AnyArray) -> AnyArray:
 
 def array_keys(values: Array, codes: AnyArray, names: Sequence[str]) -> AnyArray:
     """A pseudo-random number for each row of an array with named columns; equal rows have equal numbers."""
-    return scrambled(scrambled(codes.astype(np.uint64)) + (_bits(values) * _name_marks(names)).sum(axis=1))
+    return scrambled(scrambled(codes.astype(np.uint64)) + (value_bits(values) * _name_marks(names)).sum(axis=1))
 
 
 def _name_marks(names: Sequence[str]) -> AnyArray:
@@ -151,7 +151,7 @@ def _name_marks(names: Sequence[str]) -> AnyArray:
     return scrambled(checksums(names)) | np.uint64(1)
 
 
-def _bits(values: AnyArray) -> AnyArray:
+def value_bits(values: AnyArray) -> AnyArray:
     """Numbers as mixed bit patterns: 0 for 0, and one pattern for all missing values."""
     values = np.asarray(values, dtype=np.float64) + 0.0  # -0.0 is 0.0
     values[np.isnan(values)] = np.nan

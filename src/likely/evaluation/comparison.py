@@ -14,20 +14,21 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from likely.data.batches import Batches
+from likely.data.frames import whole_frame
 from likely.data.source_rows import RowSample
 from likely.data.table import Table
 from likely.data.validation import read_table
 from likely.discriminative.softmax import SoftmaxRegression
 from likely.errors import InputError, check_number, listed
 from likely.estimators.classifiers import GenerativeClassifier
-from likely.evaluation.folds import refuse_unlabeled
+from likely.evaluation.folds import FoldOptions, groups_apart, kept_together, refuse_unlabeled
 from likely.evaluation.learning_curves import Comparison, verdicts
 from likely.evaluation.preparation import NumericFeatures, categorical_columns, plain_table
 from likely.evaluation.refitting import estimator_type
-from likely.evaluation.trials import Grid, Trials, draws, held_out_counts
+from likely.evaluation.trials import Grid, Trials, draws
 from likely.families import Gaussian
 from likely.model.rendering import frame_library
-from likely.typing import AnyArray, LabelsLike, NumbersLike, RandomStateLike, TableLike
+from likely.typing import AnyArray, GroupsLike, LabelsLike, NumbersLike, RandomStateLike, TableLike
 
 DEFAULT_SIZES = 8  # number of training set sizes where none are given
 
@@ -42,6 +43,8 @@ def compare(
     repeats: int = 10,
     test: float = 0.2,
     random_state: RandomStateLike | None = None,
+    groups: GroupsLike | None = None,
+    copies: str = "auto",
 ) -> Comparison:
     """Compute learning curves of several classifiers on the same rows.
 
@@ -72,6 +75,11 @@ def compare(
         Proportion of the rows of each class that is held out for scoring.
     random_state : int or RandomState, default=None
         Seed of the splits, the deletions, and of models whose `random_state` is None.
+    groups : array-like of shape (n_samples,) or str, default=None
+        Group of each row, or the name of the column of X that has it, as in `cross_validate`: the rows of a group are
+        either training rows or test rows.
+    copies : {'auto', 'together', 'apart'}, default='auto'
+        Whether equal rows are either training rows or test rows, as in `cross_validate`.
 
     Returns
     -------
@@ -105,23 +113,27 @@ def compare(
     [('linear discriminant', 12), ('softmax', 12), ('linear discriminant', 120), ('softmax', 120)]
     """
     rows = RowSample.of(X, y, None)
-    whole = Batches(rows.X, rows.y, None, read_table, "compare").first
+    if groups is not None and rows.is_part:
+        raise InputError("groups needs the rows in memory. Pass some of the rows as a frame.")
+    rows_of_user, groups = groups_apart(whole_frame(rows.X), groups)
+    whole = Batches(rows_of_user, rows.y, None, read_table, "compare").first
     counts, codes = whole.counts, np.asarray(whole.codes)
     _check_classes(counts.rows, counts.classes)
     if not isinstance(test, Real) or isinstance(test, bool) or not 0.0 < float(test) < 1.0:
         raise InputError(f"test={test!r} is not a proportion between 0 and 1.")
-    held = int(held_out_counts(counts.rows, float(test)).sum())
     check_number("repeats", repeats, 1, whole=True)
+    kept, copied = kept_together(FoldOptions(2, None, groups, copies), whole.X, codes)
+    splits = draws(codes, float(test), int(repeats), random_state, kept)
+    held = max(len(draw.test) for draw in splits)
     grid = _grid(sizes, missing, labeled, len(counts.classes), len(codes) - held)
     named = default_models(whole.table) if models is None else _named(models)
     refuse_unlabeled(whole, named, "compare")
     trials = Trials(plain_table(whole.X, whole.table), whole.table, counts.classes, codes)
-    splits = draws(codes, float(test), int(repeats), random_state)
     runners = [trials.runner(name, model, splits[0], max(grid.missing)) for name, model in named.items()]
     points = trials.run(runners, splits, grid)
     notes = tuple(note for runner in runners for note in runner.notes(points, grid.labeled))
     names, baseline = tuple(named), trials.baseline(splits, grid)
-    judged = len(splits), held, points, verdicts(names, points), (*rows.notes(), *notes), baseline
+    judged = len(splits), held, points, verdicts(names, points), (*rows.notes(), *copied, *notes), baseline
     return Comparison(names, grid.sizes, grid.missing, grid.labeled, *judged, frame_library(whole.X))
 
 

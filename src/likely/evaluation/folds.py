@@ -6,6 +6,7 @@ import itertools
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -13,7 +14,10 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from likely.data.batches import Batch
-from likely.errors import InputError, LikelyWarning, NotEstimableError, amount
+from likely.data.frames import as_narwhals, is_frame
+from likely.errors import InputError, LikelyWarning, NotEstimableError, amount, check_choice, listed
+from likely.evaluation.copies import EqualRows, equal_rows
+from likely.evaluation.group_folds import assign_groups
 from likely.numerics.threads import run
 from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray
@@ -23,38 +27,178 @@ ACCEPTED = "a number of folds, a splitter, pairs of row numbers (train, test), o
 Split = tuple[AnyArray | None, AnyArray]  # training rows, None for all but the test rows; and test rows
 
 
+COPIES = ("auto", "together", "apart")
+MISSING = {"None", "nan", "NaN", "NaT", "<NA>", "null"}  # missing groups as text
+
+
+TOGETHER = "equal rows are in the same fold, which is conservative if they are separate observations (copies='apart')"
+SEPARATE = "equal rows are taken for separate observations; copies='together' keeps each combination in one fold"
+APART = "some copies are held out while the row that they equal is not: the scores may be too good"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FoldOptions:
+    """How rows are divided into folds."""
+
+    folds: Any
+    random_state: Any = 0
+    groups: Any = None  # of each row, the rows of a group are in one fold
+    copies: str = "auto"
+
+    def check(self) -> None:
+        """Raise for options that do not exist."""
+        check_choice("copies", self.copies, COPIES)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether folds are drawn at random."""
+        return isinstance(self.folds, Integral) and not isinstance(self.folds, bool)
+
+    def takes_for_cells(self, equal: EqualRows, classified: bool) -> bool:
+        """Whether equal rows are taken for separate observations."""
+        if not self.is_number or self.copies != "auto" or equal.distinct == len(equal.groups):
+            return False
+        return equal.distinct < 2 * self.folds or (equal.cells and classified)
+
+    def group_numbers(self, rows: int) -> AnyArray | None:
+        """The number of the group of each row of the user."""
+        if self.groups is None:
+            return None
+        groups = np.asarray(self.groups)
+        if groups.shape != (rows,):
+            raise InputError(
+                f"groups has the shape {groups.shape}, but X has {rows} rows. Pass one group for each row."
+            )
+        values = groups.tolist()
+        missing = next((i for i, value in enumerate(values) if str(value) in MISSING), None)
+        if missing is not None:
+            raise InputError(f"groups, row {missing}: the value is missing. Every row needs a group.")
+        numbers: dict[Any, int] = {}
+        return np.array([numbers.setdefault(value, len(numbers)) for value in values], dtype=np.intp)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Splits:
+    """Training and test rows of each fold, and the copies among the rows."""
+
+    pairs: list[Split]
+    copies: int
+    notes: tuple[str, ...]
+
+
+def divided(
+    options: FoldOptions, X: Any, codes: AnyArray | None, numbers: AnyArray | None = None, y: AnyArray | None = None
+) -> Splits:
+    """The folds of the rows of X with these class codes, or with these targets of a regression.
+
+    `numbers` are the numbers of the labeled rows, to which the codes belong, in X; None if all rows are labeled. Equal
+    rows are in the same fold if the number of folds is given. Those of a classification have equal features; those of
+    a regression have equal targets as well, because designed experiments repeat the features.
+    """
+    options.check()
+    every = equal_rows(X)
+    if y is not None:
+        every = equal_rows(np.column_stack([every, y.reshape(len(y), -1)]))
+    groups, mine = options.group_numbers(len(every)), slice(None) if numbers is None else numbers
+    labels = np.zeros(len(every), dtype=np.intp) if codes is None else codes
+    equal = EqualRows.of(every[mine], labels)
+    cells = groups is None and options.takes_for_cells(equal, y is None)
+    if groups is not None:
+        groups = groups[mine] if options.is_number else np.asarray(options.groups)[mine]
+    elif options.is_number and options.copies != "apart" and not cells and equal.distinct < len(labels):
+        groups = equal.groups
+    pairs = read_splits(options, labels, codes is not None, groups, numbers, len(every))
+    return Splits(pairs, equal.copies, _notes_on_cells(equal) if cells else _notes_on_copies(equal, pairs))
+
+
+def kept_together(options: FoldOptions, X: Any, codes: AnyArray) -> tuple[AnyArray | None, tuple[str, ...]]:
+    """Groups of rows that are either training or test rows, None if there are none; and remarks on the copies."""
+    options.check()
+    equal = EqualRows.of(equal_rows(X), codes)
+    groups = options.group_numbers(len(codes))
+    if groups is None and options.takes_for_cells(equal, True):
+        return None, _notes_on_cells(equal)
+    if groups is None and options.copies != "apart" and equal.distinct < len(codes):
+        groups = equal.groups
+    if not equal.copies:
+        return groups, ()
+    first = np.unique(equal.same, return_index=True)[1]
+    apart = groups is None or not np.array_equal(groups, groups[first[equal.same]])
+    return groups, notes_on_copies(equal.copies, len(codes), apart)
+
+
+def _notes_on_cells(equal: EqualRows) -> tuple[str, ...]:
+    """Remarks on equal rows of columns with few values."""
+    return (
+        f"{len(equal.groups):,} rows have only {amount(equal.distinct, 'combination', 'combinations')} of values",
+        SEPARATE,
+    )
+
+
+def _notes_on_copies(equal: EqualRows, pairs: Sequence[Split]) -> tuple[str, ...]:
+    """Remarks on the copies among the rows, where there are any."""
+    if not equal.copies:
+        return ()
+    rows = len(equal.same)
+    if any(train is not None for train, _ in pairs):
+        every = ((training_rows(pair, rows), pair[1]) for pair in pairs)
+        return notes_on_copies(
+            equal.copies, rows, any(np.isin(equal.same[test], equal.same[train]).any() for train, test in every)
+        )
+    number, first = fold_numbers(pairs, rows), np.unique(equal.same, return_index=True)[1]
+    return notes_on_copies(equal.copies, rows, bool(np.any(number != number[first[equal.same]])))
+
+
+def notes_on_copies(copies: int, rows: int, apart: bool) -> tuple[str, ...]:
+    """Remarks on copies, which are in the same fold or `apart`."""
+    return counted_copies(copies, rows), APART if apart else TOGETHER
+
+
+def counted_copies(copies: int, rows: int, about: str = "") -> str:
+    """The number of copies as text."""
+    are = "is a copy" if copies == 1 else "are copies"
+    return f"{about}{copies:,} of {rows:,} rows {are} of another row (equal in all columns and the label)"
+
+
 def read_splits(
-    folds: Any,
-    rows: int,
-    codes: AnyArray | None,
-    random_state: Any = 0,
+    options: FoldOptions,
+    codes: AnyArray,
+    stratified: bool,
+    groups: AnyArray | None,
     numbers: AnyArray | None = None,
     total: int | None = None,
 ) -> list[Split]:
     """Row numbers (train, test) of each fold.
 
-    Integer folds are shuffled, and stratified by the class codes where these are given: they are the folds of
+    Integer folds are shuffled, and stratified by the class codes of classifiers: without groups they are the folds of
     scikit-learn's StratifiedKFold and KFold with shuffle=True and the same random_state. `numbers` are the numbers of
     the rows among the `total` rows of the user, where there are unlabeled rows too: pairs and fold numbers are given
     for all of these.
     """
-    if isinstance(folds, Integral) and not isinstance(folds, bool):
-        number = _shuffled(int(folds), rows, codes, check_random_state(random_state))
+    folds, rows = options.folds, len(codes)
+    if options.is_number:
+        rng = check_random_state(options.random_state)
+        if groups is not None:
+            number = _grouped(int(folds), codes, groups, rng)
+        else:
+            number = _shuffled(int(folds), rows, codes if stratified else None, rng)
         return [(None, test) for test in over_rows(range(int(folds)), lambda i: np.flatnonzero(number == i), rows)]
     try:
         if hasattr(folds, "split") and not isinstance(folds, str):
-            found = list(folds.split(np.zeros((rows, 1)), codes))
+            found = list(folds.split(np.zeros((rows, 1)), codes if stratified else None, groups))
         elif isinstance(folds, str) or not isinstance(folds, Iterable):
             raise InputError(f"folds={_short(folds)} is not supported. Use {ACCEPTED}.")
+        elif groups is not None:
+            raise InputError(
+                "groups= divides rows into a number of folds, or is passed to a splitter; folds= has rows."
+            )
         else:
             found = _pairs(folds, rows, numbers, rows if total is None else total)
     except (TypeError, ValueError, IndexError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(
-            f"folds={_short(folds)} cannot be used: {error}. Use {ACCEPTED}; a splitter that needs groups as "
-            "splitter.split(X, y, groups)."
-        ) from None
+        remedy = "; pass groups=, one for each row." if "groups" in str(error) else "."
+        raise InputError(f"folds={_short(folds)} cannot be used: {error}. Use {ACCEPTED}{remedy}") from None
     empty = any((rows - len(test) if train is None else len(train)) == 0 or not len(test) for train, test in found)
     if len(found) < 1 or empty:
         raise InputError(f"folds={_short(folds)} has a fold without training rows or without test rows.")
@@ -73,6 +217,17 @@ def check_weights(splits: Sequence[Split], weights: AnyArray | None) -> None:
                 f"Fold {i}: all training rows have weight 0 in sample_weight. Drop rows without weight, or use folds "
                 "that each leave rows with positive weight to fit on."
             )
+
+
+def groups_apart(X: Any, groups: Any) -> tuple[Any, Any]:
+    """The other columns of a frame and the groups, where `groups` is the name of a column; else both."""
+    if not isinstance(groups, str):
+        return X, groups
+    frame = as_narwhals(X) if is_frame(X) else None
+    if frame is None or groups not in frame.columns:
+        known = "X is not a data frame" if frame is None else f"X has the columns {listed(frame.columns)}"
+        raise InputError(f"groups={groups!r} is not the name of a column: {known}. Pass one group for each row.")
+    return frame.drop(groups).to_native(), frame.get_column(groups).to_numpy()
 
 
 def fold_numbers(splits: Sequence[Split], rows: int) -> AnyArray:
@@ -111,10 +266,9 @@ def over_rows(tasks: Sequence[Any], work: Callable[[Any], Any], rows: int) -> li
     return run(tasks, work, None if rows >= THREADED_ROWS else 1)
 
 
-def stratified_splits(folds: Any, whole: Batch, random_state: Any = 0) -> list[Split]:
-    """Row numbers (train, test) of each fold of the labeled rows of a batch."""
-    total = whole.table.rows + (0 if whole.unlabeled is None else whole.unlabeled.table.rows)
-    return read_splits(folds, whole.table.rows, np.asarray(whole.codes), random_state, labeled_numbers(whole), total)
+def stratified_splits(options: FoldOptions, whole: Batch) -> Splits:
+    """The folds of the labeled rows of a batch."""
+    return divided(options, whole.X, np.asarray(whole.codes), labeled_numbers(whole))
 
 
 def labeled_numbers(whole: Batch) -> AnyArray | None:
@@ -164,6 +318,31 @@ def _shuffled(folds: int, rows: int, codes: AnyArray | None, rng: np.random.Rand
     return number
 
 
+def _warn_of_few(fewest: int, folds: int) -> None:
+    """Warn of a class that is not in every fold."""
+    if fewest < folds:
+        warnings.warn(
+            f"The least populated class in y has only {amount(fewest, 'member', 'members')}, which is "
+            f"less than folds={folds}.",
+            LikelyWarning,
+            stacklevel=8,
+        )
+
+
+def _grouped(folds: int, codes: AnyArray, groups: AnyArray, rng: np.random.RandomState) -> AnyArray:
+    """Fold number of each row, where the rows of a group are in one fold."""
+    distinct = int(np.count_nonzero(np.bincount(groups)))
+    if not 2 <= folds <= distinct:
+        raise InputError(
+            f"folds={folds} is not between 2 and {distinct}, the number of groups, or of distinct rows: rows of a "
+            "group, and equal rows, are in one fold. Use fewer folds, or copies='apart' for equal rows that are "
+            "separate observations."
+        )
+    counts = np.bincount(codes)
+    _warn_of_few(int(counts[counts > 0].min()), folds)
+    return assign_groups(groups, codes, np.full(folds, 1.0 / folds), rng)
+
+
 def _stratified(folds: int, codes: AnyArray, rng: np.random.RandomState) -> AnyArray:
     """Fold number of each row, with the assignment of scikit-learn's StratifiedKFold.
 
@@ -176,13 +355,7 @@ def _stratified(folds: int, codes: AnyArray, rng: np.random.RandomState) -> AnyA
         raise InputError("No class has more than 1 row. Cross-validation needs a class with at least 2 rows.")
     if not 2 <= folds <= most:
         raise InputError(f"folds={folds} is not between 2 and {most}, the number of rows of the largest class.")
-    if fewest < folds:
-        warnings.warn(
-            f"The least populated class in y has only {amount(fewest, 'member', 'members')}, which is "
-            f"less than folds={folds}.",
-            LikelyWarning,
-            stacklevel=5,
-        )
+    _warn_of_few(fewest, folds)
     if len(counts) <= 32:
         members = over_rows(range(len(counts)), lambda k: np.flatnonzero(codes == k), len(codes))
     else:

@@ -9,6 +9,7 @@ import numpy as np
 
 from likely.data import row_draw
 from likely.errors import InputError, NotKeptError
+from likely.evaluation.score_names import score_values
 from likely.evaluation.scoring import is_worse, mean_and_error
 from likely.model.explanation import code_of
 from likely.model.reliability import Reliability, binned
@@ -31,8 +32,19 @@ MOST_CLASSES = 10  # classes up to which the confusion matrix is printed whole
 MOST_CHARACTERS = 80  # of the names of the classes above the columns of the confusion matrix
 MOST_ERRORS = 10  # most frequent errors that are printed where there are more classes
 SCORES = {"log_loss": "log-loss", "error": "error rate", "brier": "Brier score", "log_likelihood": "log-likelihood"}
+RANK_SCORES = {"auc": "AUC", "average_precision": "average precision"}
 REGRESSION_SCORES = {"squared_error": "mean squared error", "log_likelihood": "log-likelihood"}
 MEAN = "Means over the folds ± standard error of the mean."
+
+
+class FoldScores(NamedTuple):
+    """Held-out rows of each fold, their scores in the order of SCORES, those of the baseline and of RANK_SCORES."""
+
+    rows: AnyArray
+    scores: Array
+    baseline: Array
+    ranked: Array
+    recall: Array  # (folds, classes)
 
 
 class RowResults(NamedTuple):
@@ -61,6 +73,15 @@ class CrossValidation(RenderedResult):
         Mean of Σ_k (p_k − [y = k])², halved for two classes; NaN where the model has no `predict_proba`.
     log_likelihood : ndarray of shape (n_folds,)
         Mean of log p(x, y); NaN where the model has no density.
+    auc : ndarray of shape (n_folds,)
+        Area under the ROC curve, as `sklearn.metrics.roc_auc_score`: of the second of two classes; of more, the mean
+        over one class against the others. NaN without `predict_proba`, and for sources of more than 20,000 rows.
+    average_precision : ndarray of shape (n_folds,)
+        Area under the precision-recall curve, as `sklearn.metrics.average_precision_score`, for the same classes.
+    recall : ndarray of shape (n_folds, n_classes)
+        Proportion of the rows of each class that are predicted as this class; NaN for a class without rows in the fold.
+    scoring : tuple of str
+        Names of the scores that were asked for; none are all scores that the model has.
     posterior : ndarray of shape (n_samples, n_classes)
         p(class | x) of every row, by a model that was fitted without it; NaN for rows in no fold. This and the other
         attributes with a value for each row, `fold`, `codes` and `sample_weight`, and `reliability()` raise
@@ -83,6 +104,9 @@ class CrossValidation(RenderedResult):
         The model, as text.
     notes : tuple of str
         Remarks, such as scores that the model does not have.
+    copies : int
+        Number of labeled rows that are equal to another row in all columns and in the label, without the first row of
+        each kind. Of a source with more than 65,536 distinct rows it is an estimate (standard error 0.5% of the rows).
     library : str or None
         Library of the frames that are returned: that of X. None is pandas, or pyarrow if pandas is not installed.
 
@@ -101,8 +125,13 @@ class CrossValidation(RenderedResult):
     baseline_error: Array
     baseline_brier: Array
     confusion: AnyArray
+    auc: Array
+    average_precision: Array
+    recall: Array
     model: str
     notes: tuple[str, ...] = ()
+    copies: int = 0
+    scoring: tuple[str, ...] = ()
     library: str | None = None
     _row_results: RowResults | None = None  # None for the rows of a source
 
@@ -135,15 +164,25 @@ class CrossValidation(RenderedResult):
             )
         return self._row_results
 
+    @property
+    def accuracy(self) -> Array:
+        """Proportion of the rows of each fold that are classified correctly."""
+        return np.asarray(1.0 - self.error)
+
+    @property
+    def scores(self) -> dict[str, Array]:
+        """The scores by name, one value per fold: those of `scoring`, or all that the model has."""
+        return {name: score_values(name, self) for name in self.scoring or self._known()}
+
     def to_frame(self) -> Any:
         """Scores of the folds as a frame, one row for each fold.
 
         Returns
         -------
         frame
-            Columns `fold`, `rows`, the scores of the model, and `baseline_log_loss`, `baseline_error` and
-            `baseline_brier`; a frame of the library of X, or of pandas if X is not a frame. Scores that the model does
-            not have are omitted.
+            Columns `fold`, `rows`, the scores of the model, `recall_` with the name of each class, `baseline_log_loss`,
+            `baseline_error` and `baseline_brier`; with `scoring`, those scores alone. A frame of the library of X, or
+            of pandas if X is not a frame. Scores that the model does not have are omitted.
 
         Examples
         --------
@@ -151,12 +190,15 @@ class CrossValidation(RenderedResult):
         >>> from likely import LinearDiscriminant, cross_validate
         >>> result = cross_validate(LinearDiscriminant(), *load_iris(return_X_y=True), folds=5)
         >>> result.to_frame()[["fold", "rows", "error"]].round(3).values.tolist()[:3]
-        [[0.0, 30.0, 0.0], [1.0, 30.0, 0.0], [2.0, 30.0, 0.033]]
+        [[0.0, 30.0, 0.0], [1.0, 30.0, 0.033], [2.0, 30.0, 0.0]]
         """
-        known = self._known()
-        scores = {name: getattr(self, name) for name in known}
-        baseline = {f"baseline_{name}": getattr(self, f"baseline_{name}") for name in known if name != "log_likelihood"}
-        return to_frame({"fold": np.arange(len(self.rows)), "rows": self.rows} | scores | baseline, self.library)
+        columns: dict[str, Any] = {"fold": np.arange(len(self.rows)), "rows": self.rows} | self.scores
+        if self.scoring:
+            return to_frame(columns, self.library)
+        recall = distinct_names([*columns, *(f"recall_{label}" for label in self.classes.tolist())])[len(columns) :]
+        columns |= dict(zip(recall, self.recall.T, strict=True))
+        baseline = [f"baseline_{name}" for name in SCORES if name in self._known() and name != "log_likelihood"]
+        return to_frame(columns | {name: getattr(self, name) for name in baseline}, self.library)
 
     def confusion_frame(self) -> Any:
         """Confusion matrix as a frame, one row for each true class and one column for each predicted class.
@@ -199,24 +241,34 @@ class CrossValidation(RenderedResult):
 
     def _known(self) -> dict[str, str]:
         """Scores that the model has."""
-        return {name: text for name, text in SCORES.items() if not np.isnan(getattr(self, name)).all()}
+        every = SCORES | RANK_SCORES
+        return {name: text for name, text in every.items() if not np.isnan(getattr(self, name)).all()}
+
+    def _titles(self) -> dict[str, str]:
+        """Scores that are shown, with their titles."""
+        return {name: (SCORES | RANK_SCORES).get(name, name) for name in self.scores}
 
     def _parts(self) -> list[str | TextTable]:
-        folds, known = len(self.rows), self._known()
+        folds = len(self.rows)
         title = short_title(self.model)
         classes = "one class" if len(self.classes) == 1 else f"{len(self.classes)} classes"
         head = f"{title}: {folds} folds, {int(self.rows.sum())} held-out rows, {classes}"
         return [
             head,
-            TextTable(("", *known.values()), [self._means("model"), self._means("class proportions", "baseline_")]),
+            TextTable(("", "model", "class proportions"), self._means()),
             "\n".join([self._verdict(), MEAN, *(f"note: {note}" for note in self.notes)]),
             self._folds() if folds <= MOST_FOLDS else f"to_frame() has the scores of all {folds} folds.",
             self._confusions(),
         ]
 
-    def _means(self, name: str, prefix: str = "") -> list[str]:
-        values = (getattr(self, prefix + score, None) for score in self._known())
-        return [name, *("" if each is None else with_error(*mean_and_error(each)) for each in values)]
+    def _means(self) -> list[list[str]]:
+        """The mean of each score, and that of the baseline where it has one."""
+        rows = []
+        for name, title in self._titles().items():
+            baseline = 0.5 + 0.0 * self.auc if name == "auc" else getattr(self, f"baseline_{name}", None)
+            pair = (self.scores[name], baseline)
+            rows.append([title, *("" if each is None else with_error(*mean_and_error(each)) for each in pair)])
+        return rows
 
     def _verdict(self) -> str:
         """How the model compares with the class proportions, by log-loss, or by error rate where it has none."""
@@ -229,12 +281,11 @@ class CrossValidation(RenderedResult):
         )
 
     def _folds(self) -> TextTable:
-        known = self._known()
+        scores = self.scores.values()
         rows = [
-            [str(i), str(size), *(number(getattr(self, name)[i]) for name in known)]
-            for i, size in enumerate(self.rows.tolist())
+            [str(i), str(size), *(number(values[i]) for values in scores)] for i, size in enumerate(self.rows.tolist())
         ]
-        return TextTable(("fold", "rows", *known.values()), rows)
+        return TextTable(("fold", "rows", *self._titles().values()), rows)
 
     def _confusions(self) -> TextTable:
         """The confusion matrix; with many classes, the most frequent errors."""
@@ -244,8 +295,10 @@ class CrossValidation(RenderedResult):
             if sum(map(len, names)) > MOST_CHARACTERS:  # numbers stand for long names
                 columns = [f"({k})" for k in range(len(names))]
                 names = [f"{place} {name}" for place, name in zip(columns, names, strict=True)]
-            rows = [[name, *map(count, row)] for name, row in zip(names, self.confusion.tolist(), strict=True)]
-            return TextTable(("true \\ predicted", *columns), rows, "confusion matrix")
+            recall = [with_error(*mean_and_error(values)) for values in self.recall.T]
+            table = zip(names, self.confusion.tolist(), recall, strict=True)
+            rows = [[name, *map(count, row), mean] for name, row, mean in table]
+            return TextTable(("true \\ predicted", *columns, "recall"), rows, "confusion matrix")
         wrong = np.array(self.confusion, dtype=np.float64)
         np.fill_diagonal(wrong, 0.0)
         order = np.argsort(-wrong, axis=None, kind="stable")[: np.count_nonzero(wrong)]
@@ -258,18 +311,24 @@ class CrossValidation(RenderedResult):
 def cross_validation(
     model: Any,
     library: str | None,
-    folds: tuple[AnyArray, Array, Array],
+    folds: FoldScores,
     classes: AnyArray,
     confusion: AnyArray,
     notes: tuple[str, ...],
+    copies: int,
     row_results: RowResults | None = None,
 ) -> CrossValidation:
-    """The result of all folds: their numbers of rows, scores in the order of SCORES, and those of the baseline."""
-    rows, scores, baseline = folds
-    fields: dict[str, Any] = dict(zip(SCORES, scores, strict=True))
-    fields |= {f"baseline_{name}": values for name, values in zip(SCORES, baseline, strict=False)}
-    fields |= {"classes": classes, "rows": rows, "confusion": confusion, "model": " ".join(repr(model).split())}
-    return CrossValidation(**fields, notes=notes, library=library, _row_results=row_results)
+    """The result of all folds."""
+    fields: dict[str, Any] = dict(zip(SCORES | RANK_SCORES, (*folds.scores, *folds.ranked), strict=True))
+    fields |= {f"baseline_{name}": values for name, values in zip(SCORES, folds.baseline, strict=False)}
+    fields |= {
+        "recall": folds.recall,
+        "classes": classes,
+        "rows": folds.rows,
+        "confusion": confusion,
+        "model": " ".join(repr(model).split()),
+    }
+    return CrossValidation(**fields, notes=notes, copies=copies, library=library, _row_results=row_results)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -298,6 +357,10 @@ class RegressionCrossValidation(RenderedResult):
         The model, as text.
     notes : tuple of str
         Remarks, such as scores that the model does not have.
+    copies : int
+        Number of rows that are equal to another row in all columns and in y, without the first row of each kind.
+    scoring : tuple of str
+        Names of the scores that were asked for; none are all scores that the model has.
     library : str or None
         Library of the frames that are returned: that of X. None is pandas, or pyarrow if pandas is not installed.
 
@@ -315,6 +378,8 @@ class RegressionCrossValidation(RenderedResult):
     baseline_log_likelihood: Array
     model: str
     notes: tuple[str, ...] = ()
+    copies: int = 0
+    scoring: tuple[str, ...] = ()
     library: str | None = None
 
     @property
@@ -333,9 +398,16 @@ class RegressionCrossValidation(RenderedResult):
             of pandas if X is not a frame. Scores that the model does not have are omitted.
         """
         columns = {"fold": np.arange(len(self.rows)), "rows": self.rows}
+        if self.scoring:
+            return to_frame(columns | self.scores, self.library)
         for name in self._known():
             columns |= {name: getattr(self, name), f"baseline_{name}": getattr(self, f"baseline_{name}")}
         return to_frame(columns | {"r2": self.r2}, self.library)
+
+    @property
+    def scores(self) -> dict[str, Array]:
+        """The scores by name, one value per fold: those of `scoring`, or all that the model has."""
+        return {name: score_values(name, self) for name in self.scoring or (*self._known(), "r2")}
 
     def _known(self) -> dict[str, str]:
         """Scores that the model has."""

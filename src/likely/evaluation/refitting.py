@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from sklearn.base import clone
 from sklearn.utils import get_tags
+from sklearn.utils.parallel import Parallel, delayed
 
 from likely.data.frames import is_frame, names_columns, split_weights, whole_frame
 from likely.data.labels import encode_labels
@@ -17,16 +19,24 @@ from likely.data.sources import targets_apart
 from likely.data.validation import read_targets, read_weights
 from likely.errors import InputError
 from likely.evaluation.folds import (
+    FoldOptions,
     Split,
+    Splits,
     check_weights,
+    divided,
     fold_numbers,
-    read_splits,
     training_rows,
     unlabeled_note,
 )
-from likely.evaluation.held_out_scores import CrossValidation, RegressionCrossValidation, RowResults, cross_validation
+from likely.evaluation.held_out_scores import (
+    CrossValidation,
+    FoldScores,
+    RegressionCrossValidation,
+    RowResults,
+    cross_validation,
+)
 from likely.evaluation.preparation import take_rows
-from likely.evaluation.scoring import baseline_scores, score_fold, scores_of, weighted_mean
+from likely.evaluation.scoring import baseline_scores, rank_scores, recalls, score_fold, scores_of, weighted_mean
 from likely.model.rendering import frame_library, short_title
 from likely.numerics.progress import progress
 from likely.statistics.counts import positions
@@ -48,40 +58,45 @@ def estimator_type(model: Any, argument: str) -> str | None:
         ) from None
 
 
-def refit_classifier(model: Any, X: Any, y: Any, folds: Any, sample_weight: Any, random_state: Any) -> CrossValidation:
+def refit_classifier(
+    model: Any, X: Any, y: Any, sample_weight: Any, options: FoldOptions, n_jobs: int | None = None
+) -> CrossValidation:
     """Scores of a classifier on each fold, fitted to the others."""
     X, sample_weight = split_weights(whole_frame(X), sample_weight)
     X, y, _ = targets_apart(X, y)
     rows, count = _rows(X)
     classes, codes, values = _labels(model, y, count)
     weights = read_weights(sample_weight, count)
-    refits = Refits(model, rows, values, weights, _splits(folds, codes, random_state))
+    splits = _splits(options, rows, codes)
+    refits = Refits(model, rows, values, weights, splits.pairs, n_jobs)
     posterior, confusion = np.full((count, len(classes)), np.nan), np.zeros((len(classes), len(classes)))
     mass = np.ones(count) if weights is None else weights
-    scores, baseline = (np.empty((size, len(refits.splits))) for size in (4, 3))
+    scores, baseline, ranked = (np.full((size, len(refits.splits)), np.nan) for size in (4, 3, 2))
+    recall = np.empty((len(refits.splits), len(classes)))
     for i, fitted, train, test in refits:
         part, mine = take_rows(rows, test), mass[test]
         found = class_probabilities(fitted, part, len(test), classes)
         scores[:, i], wrong = score_fold(scores_of(found, codes[test]), codes[test], mine)
         confusion += wrong
+        recall[i] = recalls(wrong)
         if hasattr(fitted, "predict_proba"):
             refits.keep(i, posterior, found)
+            ranked[:, i] = rank_scores(found, codes[test], mine)
         else:
             scores[[0, 2], i] = np.nan
         pair = (np.bincount(codes[each], mass[each], len(classes)) for each in (train[codes[train] >= 0], test))
         baseline[:, i] = baseline_scores(*pair)
-    notes = unlabeled_note(int(np.count_nonzero(codes < 0)))
+    notes = unlabeled_note(int(np.count_nonzero(codes < 0))) + splits.notes
     if np.isnan(posterior).all():
         notes += (f"{type(model).__name__} has no predict_proba: the error rate is the only score",)
     confusion = confusion.astype(np.intp) if weights is None else confusion
     results = RowResults(posterior, refits.number, codes, weights)
-    return cross_validation(
-        model, frame_library(X), (refits.rows, scores, baseline), classes, confusion, notes, results
-    )
+    folds = FoldScores(refits.rows, scores, baseline, ranked, recall)
+    return cross_validation(model, frame_library(X), folds, classes, confusion, notes, splits.copies, results)
 
 
 def refit_regressor(
-    model: Any, X: Any, y: Any, folds: Any, sample_weight: Any, random_state: Any
+    model: Any, X: Any, y: Any, sample_weight: Any, options: FoldOptions, n_jobs: int | None = None
 ) -> RegressionCrossValidation:
     """Scores of a regressor on each fold, fitted to the others."""
     estimator = type(model).__name__
@@ -97,7 +112,8 @@ def refit_regressor(
     if len(y) != count:
         raise InputError(f"X has {count} rows and y has {len(y)} targets.")
     weights = read_weights(sample_weight, count)
-    refits = Refits(model, rows, y, weights, read_splits(folds, count, None, random_state))
+    splits = divided(options, rows, None, y=y)
+    refits = Refits(model, rows, y, weights, splits.pairs, n_jobs)
     mass = np.ones(count) if weights is None else weights
     prediction = np.full(y.shape, np.nan)
     scores, baseline = (np.full((2, len(refits.splits)), np.nan) for _ in range(2))
@@ -109,6 +125,7 @@ def refit_regressor(
         if hasattr(fitted, "log_predictive"):
             scores[1, i] = weighted_mean(np.asarray(fitted.log_predictive(part, y[test])), mine)
         baseline[:, i] = _baseline(y[train], y[test], mass[train], mine)
+    notes = () if not np.isnan(scores[1]).all() else (f"{estimator} has no predictive density log p(y | x)",)
     return RegressionCrossValidation(
         squared_error=scores[0],
         log_likelihood=scores[1],
@@ -116,7 +133,8 @@ def refit_regressor(
         fold=refits.number,
         baseline_squared_error=baseline[0],
         baseline_log_likelihood=baseline[1],
-        notes=() if not np.isnan(scores[1]).all() else (f"{estimator} has no predictive density log p(y | x)",),
+        notes=notes + splits.notes,
+        copies=splits.copies,
         rows=refits.rows,
         model=" ".join(repr(model).split()),
         library=frame_library(X),
@@ -137,48 +155,76 @@ def _labels(model: Any, y: Any, count: int) -> tuple[AnyArray, AnyArray, AnyArra
     return labels.classes, codes, values
 
 
-def _splits(folds: Any, codes: AnyArray, random_state: Any) -> list[Split]:
+def _splits(options: FoldOptions, rows: Any, codes: AnyArray) -> Splits:
     """Training and test rows of each fold; unlabeled rows are training rows of every fold."""
     if (codes >= 0).all():
-        return read_splits(folds, len(codes), codes, random_state)
+        return divided(options, rows, codes)
     labeled, unlabeled = np.flatnonzero(codes >= 0), np.flatnonzero(codes < 0)
-    splits = read_splits(folds, len(labeled), codes[labeled], random_state, labeled, len(codes))
-    return [
+    splits = divided(options, rows, codes[labeled], labeled)
+    pairs: list[Split] = [
         (None if train is None else np.concatenate([labeled[train], unlabeled]), labeled[test])
-        for train, test in splits
+        for train, test in splits.pairs
     ]
+    return replace(splits, pairs=pairs)
 
 
 class Refits:
     """Fits of clones of an estimator to the training rows of folds."""
 
-    def __init__(self, model: Any, rows: Any, y: AnyArray, weights: Array | None, splits: Sequence[Split]) -> None:
+    def __init__(
+        self,
+        model: Any,
+        rows: Any,
+        y: AnyArray,
+        weights: Array | None,
+        splits: Sequence[Split],
+        n_jobs: int | None = None,
+    ) -> None:
         check_weights(splits, weights)
+        self._n_jobs = n_jobs
         self._model, self._rows, self._y, self._weights, self.splits = model, rows, y, weights, splits
         self._weight_name = "" if weights is None else _weight_parameter(model)
         self.number, self.rows = fold_numbers(splits, len(y)), np.array([len(test) for _, test in splits])
 
     def __iter__(self) -> Iterator[tuple[int, Any, AnyArray, AnyArray]]:
         """The number and the model of each fold, its training rows, without those of weight 0, and its test rows."""
+        tasks = ((i, *self._training(split)) for i, split in enumerate(self.splits))
         with progress("folds", len(self.splits)) as step:
-            for i, split in enumerate(self.splits):
-                train, options = training_rows(split, len(self._y)), {}
-                if self._weights is not None:
-                    train = train[self._weights[train] > 0.0]
-                    options = {self._weight_name: self._weights[train]}
-                try:
-                    fitted = clone(self._model).fit(take_rows(self._rows, train), self._y[train], **options)
-                except (ValueError, TypeError, ArithmeticError) as error:
-                    name = short_title(" ".join(repr(self._model).split()))
-                    raise InputError(f"Fold {i}: {name} cannot be fitted: {error}") from error
-                yield i, fitted, train, split[1]
+            for i, train, fitted in self._fits(tasks):
+                yield i, fitted, train, self.splits[i][1]
                 step()
+
+    def _training(self, split: Split) -> tuple[AnyArray, dict[str, Any]]:
+        """The training rows of a fold, without those of weight 0, and their weights as an option of `fit`."""
+        train = training_rows(split, len(self._y))
+        if self._weights is None:
+            return train, {}
+        train = train[self._weights[train] > 0.0]
+        return train, {self._weight_name: self._weights[train]}
+
+    def _fits(self, tasks: Iterable[tuple[int, AnyArray, dict[str, Any]]]) -> Iterator[tuple[int, AnyArray, Any]]:
+        """The number, training rows and fitted model of each fold: one after another, or several at a time."""
+        if self._n_jobs is None or self._n_jobs == 1:
+            return (_fitted(self._model, self._rows, self._y, *task) for task in tasks)
+        parallel = Parallel(n_jobs=self._n_jobs, return_as="generator")
+        return iter(parallel(delayed(_fitted)(self._model, self._rows, self._y, *task) for task in tasks))
 
     def keep(self, i: int, results: Array, found: Array) -> None:
         """Set the results of the rows of a fold: a row in several folds has those of the last one."""
         test = self.splits[i][1]
         mine = self.number[test] == i
         results[test[mine]] = found[mine]
+
+
+def _fitted(
+    model: Any, rows: Any, y: AnyArray, i: int, train: AnyArray, options: dict[str, Any]
+) -> tuple[int, AnyArray, Any]:
+    """A clone of a model that is fitted to the training rows of fold i."""
+    try:
+        return i, train, clone(model).fit(take_rows(rows, train), y[train], **options)
+    except (ValueError, TypeError, ArithmeticError) as error:
+        name = short_title(" ".join(repr(model).split()))
+        raise InputError(f"Fold {i}: {name} cannot be fitted: {error}") from error
 
 
 def _weight_parameter(model: Any) -> str:

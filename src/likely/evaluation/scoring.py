@@ -1,4 +1,4 @@
-"""Scores of predicted probabilities: log-loss, error rate, Brier score and mean log-likelihood.
+"""Scores of predicted probabilities: log-loss, error rate, Brier score, mean log-likelihood, and scores of ranks.
 
 Rows may have weights. Scores of no rows, or of rows that all have weight 0, are NaN.
 """
@@ -98,6 +98,44 @@ def score_fold(
     predicted[wrong] = others.argmax(axis=1)
     cells = codes.astype(np.intp) * classes + predicted
     return np.array(scores), np.bincount(cells, weights, minlength=classes**2).reshape(classes, classes)
+
+
+def recalls(confusion: AnyArray) -> Array:
+    """The proportion of the rows of each class that are predicted as this class; NaN for classes without rows."""
+    total = confusion.sum(axis=1).astype(np.float64)
+    return np.divide(np.diag(confusion), total, out=np.full(len(total), np.nan), where=total > 0.0)
+
+
+def rank_scores(posterior: Array, codes: AnyArray, weights: Array | None) -> tuple[float, float]:
+    """Area under the ROC curve and average precision of rows; NaN where they have one class.
+
+    Of two classes they are those of the second class; of more, means over one class against the others, of the classes
+    that have rows.
+    """
+    classes = range(posterior.shape[1]) if posterior.shape[1] != 2 else (1,)
+    mass = np.ones(len(codes)) if weights is None else weights
+    found = [_rank_scores(posterior[:, k], codes == k, mass) for k in classes]
+    known = np.array([each for each in found if each is not None])
+    return (float(known[:, 0].mean()), float(known[:, 1].mean())) if len(known) else (np.nan, np.nan)
+
+
+def _rank_scores(probability: Array, positive: AnyArray, weights: Array) -> tuple[float, float] | None:
+    """Area under the ROC curve and average precision of one class; None if no row is of it, or all rows are.
+
+    With the weights T and F of the rows of the class and of the others that have at least each probability, they are
+    Σ ΔF·(T + T′) / 2 / (T_max·F_max) and Σ ΔT / T_max · T / (T + F), where T′ is the T before.
+    """
+    order = np.argsort(-probability, kind="stable")
+    ends = np.flatnonzero(np.diff(probability[order], append=-1.0))  # of tied rows the last
+    mass = weights[order]
+    right = np.cumsum(mass * positive[order])[ends]
+    every = np.cumsum(mass)[ends]
+    if not len(ends) or right[-1] <= 0.0 or right[-1] >= every[-1]:
+        return None
+    wrong, gained = every - right, np.diff(right, prepend=0.0)
+    area = np.diff(wrong, prepend=0.0) @ (right - gained / 2.0) / (right[-1] * wrong[-1])
+    used = every > 0.0
+    return float(area), float(gained[used] @ (right[used] / every[used]) / right[-1])
 
 
 def scores_of(posterior: Array, codes: AnyArray) -> RowScores:

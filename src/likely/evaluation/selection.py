@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, clone
 from likely.choice.fitting import with_covariances
 from likely.choice.row_sample import held_out_copies
 from likely.data.batches import Batch, Batches
+from likely.data.frames import whole_frame
 from likely.data.row_blocks import many
 from likely.data.source_rows import RowSample
 from likely.data.validation import read_table
@@ -22,8 +23,9 @@ from likely.estimators.base import Learner
 from likely.estimators.classifiers import GenerativeClassifier
 from likely.estimators.generative import JointDensity, is_generative_classifier
 from likely.estimators.model_options import plain_text
+from likely.evaluation.copies import EqualRows, equal_rows
 from likely.evaluation.cross_validation import Folds
-from likely.evaluation.folds import refuse_unlabeled, stratified_splits
+from likely.evaluation.folds import FoldOptions, counted_copies, groups_apart, refuse_unlabeled, stratified_splits
 from likely.evaluation.ranking import CRITERIA, HELD_OUT, CandidateScore, Selection
 from likely.evaluation.scoring import leave_one_out_baseline, mean_and_error, mean_and_standard_error, row_losses
 from likely.evaluation.source_folds import check_number_of_folds
@@ -40,7 +42,7 @@ from likely.numerics.progress import progress
 from likely.numerics.ties import tie_ranks
 from likely.numerics.tree_sum import group_sum
 from likely.statistics.joint import JointStatistics
-from likely.typing import Array, FoldsLike, LabelsLike, RandomStateLike, TableLike, WeightsLike
+from likely.typing import Array, FoldsLike, GroupsLike, LabelsLike, RandomStateLike, TableLike, WeightsLike
 
 
 def select(
@@ -51,6 +53,8 @@ def select(
     folds: FoldsLike | None = None,
     sample_weight: WeightsLike | None = None,
     random_state: RandomStateLike | None = 0,
+    groups: GroupsLike | None = None,
+    copies: str = "auto",
 ) -> Selection:
     """Rank generative models by a criterion, and fit the best one.
 
@@ -77,6 +81,10 @@ def select(
         of the copies of a row.
     random_state : int or RandomState, default=0
         Seed of the shuffle, where `folds` is a number. None draws other folds at every call.
+    groups : array-like of shape (n_samples,) or str, default=None
+        Group of each row, or the name of the column of X that has it, as in `cross_validate`; only with `folds`.
+    copies : {'auto', 'together', 'apart'}, default='auto'
+        Whether equal rows are in the same fold, as in `cross_validate`.
 
     Returns
     -------
@@ -105,9 +113,16 @@ def select(
     rows = RowSample.of(X, y, sample_weight)
     if rows.is_part and folds is not None:
         check_number_of_folds(folds)
-    whole = Batches(rows.X, rows.y, rows.sample_weight, read_table, "select").first
+    if groups is not None and (rows.is_part or folds is None):
+        raise InputError(
+            "groups divides the rows in memory into folds. Pass folds=10, and some of the rows as a frame."
+        )
+    table, groups = groups_apart(whole_frame(rows.X), groups)
+    options = FoldOptions(folds, random_state, groups, copies)
+    options.check()
+    whole = Batches(table, rows.y, rows.sample_weight, read_table, "select").first
     refuse_unlabeled(whole, given or {}, "select")
-    splits = None if folds is None else stratified_splits(folds, whole, random_state)
+    splits = None if folds is None else stratified_splits(options, whole)
     folding = None if splits is None else Folds(whole, splits)
     models = given or _named(default_candidates(Batches.of([whole])))
     incomplete = whole.table.columns_with_missing()
@@ -128,10 +143,11 @@ def select(
         tuple(candidate_set.with_difference(each, best) for each in ranking),
         clone(models[best]).fit(X, y, sample_weight) if rows.is_part else candidate_set.fitted(best),
         by,
-        "leave-one-out" if splits is None else f"{len(splits)} folds",
+        "leave-one-out" if splits is None else f"{len(splits.pairs)} folds",
         *candidate_set.baseline(),
         frame_library(whole.X),
-        rows.notes("; the best candidate is fitted to all rows"),
+        rows.notes("; the best candidate is fitted to all rows")
+        + (_note_on_copies(whole) if splits is None else splits.notes),
     )
 
 
@@ -181,7 +197,7 @@ class _CandidateSet:
             found = fit.specification.leave_one_out_scores(fitted, fit.statistics, held_out_copies(whole))
             held = dict(zip(HELD_OUT, (row_losses(found.probability), 1.0 - found.right, found.log_joint), strict=True))
         else:
-            folds = self._folding.evaluate(model, specification, self._collection, self._parts)
+            folds = self._folding.evaluate(model, specification, self._collection, self._parts, ranks=False)
             held = {each: getattr(folds, each) for each in HELD_OUT}
         scores: dict[str, Any] = {each: self._mean_and_error(values)[0] for each, values in held.items()}
         if self._by in HELD_OUT:
@@ -216,6 +232,17 @@ class _CandidateSet:
         model, fit = clone(self._models[name]), self._chosen[name]
         model._set_fit(self._whole, fit, fit.estimate())
         return model
+
+
+def _note_on_copies(whole: Batch) -> tuple[str, ...]:
+    """A remark on copies, one of which leave-one-out holds out while the others are training rows."""
+    equal = EqualRows.of(equal_rows(whole.X), np.asarray(whole.codes))
+    if not equal.copies or equal.cells:
+        return ()
+    return (
+        counted_copies(equal.copies, len(equal.same)),
+        "leave-one-out holds out one of them, so its scores may be too good: folds=10 keeps them together",
+    )
 
 
 def default_candidates(batches: Batches) -> dict[str, Any]:

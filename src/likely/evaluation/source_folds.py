@@ -1,7 +1,8 @@
 """Cross-validation of generative classifiers on sources of many rows, in three passes that sum.
 
-The fold of a row is a hash of the seed, its part and its number; or of its values, where the order of the rows may
-change between passes, as in queries: a row must be in the same fold in both passes that use it. The first pass chooses
+The fold of a row is a hash of the seed and its values, so that equal rows are in the same fold. Where equal rows are
+separate observations, it is a hash of its part and its number; unless the order of the rows may change between passes,
+as in queries: a row must be in the same fold in both passes that use it. The first pass chooses
 families where they are not declared, the second collects the statistics of each fold, and the third sums the scores of
 held-out rows. The model of a fold is estimated from the sum of the statistics of the other folds. Families,
 covariances, the strength of their priors and the calibration are those of all rows: a handful of choices against more
@@ -10,7 +11,7 @@ than 20,000 rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from numbers import Integral
 from typing import Any
 
@@ -22,12 +23,13 @@ from likely.choice.fitting import with_covariances
 from likely.data import row_draw
 from likely.data.batches import Batch
 from likely.data.parts import source_of
-from likely.data.row_hash import content_hashes, number_hashes
+from likely.data.row_hash import checksums, content_hashes, number_hashes, scrambled
 from likely.errors import InputError, MissingPatternsError
 from likely.estimators.base import Learner
 from likely.estimators.generative import refuse_unseen
-from likely.evaluation.folds import named_fold, sums_of_others
-from likely.evaluation.held_out_scores import SCORES, CrossValidation, cross_validation
+from likely.evaluation.copies import DistinctRows, EqualRows
+from likely.evaluation.folds import SEPARATE, TOGETHER, FoldOptions, counted_copies, named_fold, sums_of_others
+from likely.evaluation.held_out_scores import RANK_SCORES, SCORES, CrossValidation, FoldScores, cross_validation
 from likely.evaluation.scoring import FoldModel, baseline_scores, mean_log_likelihood
 from likely.model.expectations import needs_em
 from likely.model.fit import Fit
@@ -41,10 +43,11 @@ from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array
 
 FROZEN = (
-    "families, covariances, strengths of priors and calibration are those of all rows; predictions of single rows are "
-    "not kept"
+    "families, covariances, strengths of priors and calibration are those of all rows",
+    "predictions of single rows are not kept",
 )
 BY_VALUES = "equal rows are in the same fold, because the order of the rows may change between passes"
+FEW = "the first rows have few combinations of values"
 REMEDY = "Pass some of the rows as a frame, such as a sample of 20,000."
 
 
@@ -57,12 +60,18 @@ class HashedFolds:
     by_values: bool
 
     @classmethod
-    def of(cls, folds: Any, random_state: Any, by_values: bool) -> HashedFolds:
-        """A number of folds; an error for anything else."""
+    def of(cls, options: FoldOptions) -> HashedFolds:
+        """A number of folds, by values; an error for anything else."""
+        folds = options.folds
         check_number_of_folds(folds)
         if folds < 2:
             raise InputError(f"folds={folds} is below 2, the least number of folds.")
-        return cls(int(folds), int(check_random_state(random_state).randint(2**32, dtype=np.uint64)), by_values)
+        if options.groups is not None:
+            raise InputError(
+                f"groups is not supported for sources of more than {row_draw.MOST_DRAWN:,} rows. Pass some of the rows "
+                "as a frame."
+            )
+        return cls(int(folds), int(check_random_state(options.random_state).randint(2**32, dtype=np.uint64)), True)
 
     def rows(self, batch: Batch) -> list[AnyArray]:
         """The labeled rows of a batch in each fold."""
@@ -90,9 +99,11 @@ class FoldStatistics:
 
     parts: tuple[JointStatistics | None, ...]  # None without rows
     rows: AnyArray
+    distinct: DistinctRows
 
     def __add__(self, other: FoldStatistics) -> FoldStatistics:
-        return FoldStatistics(tuple(map(group_sum, zip(self.parts, other.parts, strict=True))), self.rows + other.rows)
+        parts = tuple(map(group_sum, zip(self.parts, other.parts, strict=True)))
+        return FoldStatistics(parts, self.rows + other.rows, self.distinct + other.distinct)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,19 +128,29 @@ class CollectFolds:
             )
         rows = self.folds.rows(batch)
         parts = (self.collection.summarise(batch.take(mine)) if len(mine) else None for mine in rows)
-        return FoldStatistics(tuple(parts), np.array([len(mine) for mine in rows]))
+        labels = batch.counts.classes.tolist()
+        marks = checksums([repr(label) for label in labels])[batch.codes]  # codes differ between batches
+        distinct = DistinctRows.of(scrambled(content_hashes(batch.table) + scrambled(marks)))
+        return FoldStatistics(tuple(parts), np.array([len(mine) for mine in rows]), distinct)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FoldScores:
+class ScoreSums:
     """Weighted sums of the scores of held-out rows in each fold, and the confusion matrix. They add up."""
 
     sums: Array  # (scores, folds)
     weight: Array  # (folds,)
     confusion: AnyArray
+    held_out: Array  # weight of the rows of each class, (folds, classes)
+    right: Array  # of those that are predicted as this class, (folds, classes)
 
-    def __add__(self, other: FoldScores) -> FoldScores:
-        return FoldScores(self.sums + other.sums, self.weight + other.weight, self.confusion + other.confusion)
+    def __add__(self, other: ScoreSums) -> ScoreSums:
+        pairs = ((getattr(each, field.name) for each in (self, other)) for field in fields(self))
+        return ScoreSums(*(mine + yours for mine, yours in pairs))
+
+    def recall(self) -> Array:
+        """The proportion of the rows of each class that are predicted as this class, in each fold."""
+        return np.divide(self.right, self.held_out, out=np.full(self.right.shape, np.nan), where=self.held_out > 0.0)
 
     def means(self) -> Array:
         """Mean scores of each fold; NaN where its rows have no weight."""
@@ -146,10 +167,11 @@ class ScoreFolds:
     models: tuple[FoldModel, ...]
     classes: AnyArray
 
-    def __call__(self, batch: Batch) -> FoldScores:
+    def __call__(self, batch: Batch) -> ScoreSums:
         size, place = len(self.classes), positions(self.classes, batch.counts.classes)
         sums, weight = np.zeros((len(SCORES), self.folds.count)), np.zeros(self.folds.count)
         confusion = np.zeros((size, size), dtype=np.intp if batch.weights is None else np.float64)
+        held_out, right = (np.zeros((self.folds.count, size)) for _ in range(2))
         for i, rows in enumerate(self.folds.rows(batch)):
             used = rows if batch.weights is None else rows[batch.weights[rows] > 0.0]
             if not len(used):
@@ -160,17 +182,37 @@ class ScoreFolds:
             weight[i] = test.row_weights.sum()
             sums[:, i] = weight[i] * scores
             confusion += wrong
-        return FoldScores(sums, weight, confusion)
+            held_out[i], right[i] = wrong.sum(axis=1), np.diag(wrong)
+        return ScoreSums(sums, weight, confusion, held_out, right)
 
 
-def cross_validate_source(
-    model: Learner, X: Any, y: Any, folds: Any, sample_weight: Any, random_state: Any
-) -> CrossValidation:
+def _are_separate(options: FoldOptions, first: Batch) -> bool:
+    """Whether equal rows are separate observations, judged by the first rows."""
+    if options.copies != "auto":
+        return options.copies == "apart"
+    groups = np.unique(content_hashes(first.table), return_inverse=True)[1]
+    equal = EqualRows.of(groups, np.asarray(first.codes, dtype=np.int64))
+    return equal.cells or equal.distinct < 2 * options.folds
+
+
+def _notes(options: FoldOptions, hashed: HashedFolds, fixed_order: bool, distinct: DistinctRows) -> tuple[str, ...]:
+    """Remarks on the folds and the copies."""
+    if not hashed.by_values:
+        return (*FROZEN, FEW, SEPARATE) if options.copies == "auto" else FROZEN
+    together = TOGETHER if fixed_order else BY_VALUES
+    if not distinct.copies:
+        return FROZEN if fixed_order else (*FROZEN, together)
+    return *FROZEN, counted_copies(distinct.copies, distinct.rows, "" if distinct.exact else "about "), together
+
+
+def cross_validate_source(model: Learner, X: Any, y: Any, sample_weight: Any, options: FoldOptions) -> CrossValidation:
     """Cross-validation of a generative classifier on a source of many rows."""
     model._check_options()
     source = source_of(X)
-    hashed = HashedFolds.of(folds, random_state, not source.has_fixed_order)
+    hashed = HashedFolds.of(options)
     batches = model._batches(source, y, sample_weight, model._table, allow_unlabeled=True)
+    if source.has_fixed_order and _are_separate(options, batches.first):
+        hashed = replace(hashed, by_values=False)
     library = frame_library(batches.first.X)
     specification = model._specify(batches)
     collection = SharedCollection([specification])
@@ -191,8 +233,10 @@ def cross_validate_source(
         baseline.append(baseline_scores(*(each.counts.align(classes).weight for each in (others, held_out))))
     scored = batches.total(ScoreFolds(hashed, clone(model), tuple(models), classes), every=True)
     assert scored is not None
-    folding, notes = (found.rows, scored.means(), np.array(baseline).T), (FROZEN, *(BY_VALUES,) * hashed.by_values)
-    return cross_validation(model, library, folding, classes, scored.confusion, notes)
+    ranked = np.full((len(RANK_SCORES), len(models)), np.nan)  # they are no sums over rows
+    folding = FoldScores(found.rows, scored.means(), np.array(baseline).T, ranked, scored.recall())
+    notes = _notes(options, hashed, source.has_fixed_order, found.distinct)
+    return cross_validation(model, library, folding, classes, scored.confusion, notes, found.distinct.copies)
 
 
 def _parts(found: FoldStatistics) -> list[JointStatistics]:

@@ -21,6 +21,7 @@ from likely.data.table import Table
 from likely.discriminative.hybrid import HybridClassifier
 from likely.errors import InputError
 from likely.estimators.generative import is_generative_classifier
+from likely.evaluation.group_folds import assign_groups
 from likely.evaluation.learning_curves import Point, Score
 from likely.evaluation.preparation import (
     SimpleImputation,
@@ -52,24 +53,37 @@ class Draw:
         return np.random.default_rng(self.deletion_seed).random((rows, width), dtype=np.float32)
 
 
-def draws(codes: AnyArray, test: float, repeats: int, random_state: Any = None) -> list[Draw]:
-    """Random splits of the rows, from the codes of their classes.
+def draws(
+    codes: AnyArray, test: float, repeats: int, random_state: Any = None, groups: AnyArray | None = None
+) -> list[Draw]:
+    """Random splits of the rows, from the codes of their classes; the rows of a group are in the same part.
 
     Of the m rows of a class, in random order, the first are held out: test·m, rounded, at least 1 and at most m − 1.
     Of the others, row i has the position (i + u) / m, with u uniform for each class; the first row of a class comes
-    before all positions. Training rows are sorted by position.
+    before all positions. Training rows are sorted by position. With groups, the number of test rows of a class is near
+    to this.
     """
     root = np.random.SeedSequence(int(check_random_state(random_state).randint(2**32, dtype=np.uint64)))
-    return [_draw(codes, test, each) for each in root.spawn(repeats)]
+    return [_draw(codes, test, each, groups) for each in root.spawn(repeats)]
 
 
-def _draw(codes: AnyArray, test: float, seed: np.random.SeedSequence) -> Draw:
+def _draw(codes: AnyArray, test: float, seed: np.random.SeedSequence, groups: AnyArray | None) -> Draw:
     row_seed, deletion_seed, model_seed = seed.spawn(3)
     rng = np.random.default_rng(row_seed)
+    part = np.zeros(0) if groups is None else assign_groups(groups, codes, np.array([test, 1.0 - test]), rng)
     held, kept, positions = [], [], []
     for k in range(int(codes.max()) + 1):
         members = rng.permutation(np.flatnonzero(codes == k))
         count = int(held_out_counts(np.array([len(members)]), test)[0])
+        if groups is not None:
+            members = members[np.argsort(part[members], kind="stable")]  # those of the test part first
+            count = int(np.count_nonzero(part[members] == 0))
+        if not 0 < count < len(members):
+            raise InputError(
+                f"Class number {k} has {len(members)} rows in so few groups that it has none in the "
+                f"{'test' if count == 0 else 'training'} part. Equal rows are in one part unless copies='apart'; "
+                "change test, or drop or merge such classes."
+            )
         position = (np.arange(len(members) - count) + rng.random()) / (len(members) - count)
         position[0] -= 1.0
         held.append(members[:count])

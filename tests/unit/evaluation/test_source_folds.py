@@ -169,7 +169,7 @@ def test_scores_are_those_of_models_that_are_fitted_to_the_other_folds(
     weights = frame["weight"].to_numpy() if weighted else np.ones(len(frame))
     fold = folds_of(len(frame), 3, 170 if "unknown" in source else None)
     found = likely.cross_validate(
-        model, SOURCES[source](frame), "species", FOLDS, "weight" if weighted else None, random_state=3
+        model, SOURCES[source](frame), "species", FOLDS, "weight" if weighted else None, random_state=3, copies="apart"
     )
     y, classes = frame["species"].to_numpy(), np.array(["one", "three", "two"])
     confusion = np.zeros((3, 3))
@@ -200,7 +200,7 @@ def test_scores_are_those_of_models_that_are_fitted_to_the_other_folds(
 def test_choices_and_calibration_are_those_of_all_rows() -> None:
     frame = mixed().drop(columns="weight")
     fold, source = folds_of(len(frame)), FrameParts(pieces(frame))
-    found = likely.cross_validate(GenerativeClassifier(), source, "species", FOLDS)
+    found = likely.cross_validate(GenerativeClassifier(), source, "species", FOLDS, copies="apart")
     for i in range(FOLDS):
         fitted = GenerativeClassifier().fit(source, "species")
         assert fitted.calibration_ is not None
@@ -228,9 +228,11 @@ def test_folds_do_not_depend_on_how_numbered_rows_are_divided() -> None:
 def test_chunks_of_arrays_have_labels_and_weights_in_arrays() -> None:
     frame = mixed()
     X, y, weights = frame[["length", "width"]].to_numpy(), frame["species"].to_numpy(), frame["weight"].to_numpy()
-    found = likely.cross_validate(LinearDiscriminant(), Chunks(pieces(X)), y.tolist(), FOLDS, weights)
+    found = likely.cross_validate(LinearDiscriminant(), Chunks(pieces(X)), y.tolist(), FOLDS, weights, copies="apart")
     named = frame[["length", "width", "species", "weight"]]
-    expected = likely.cross_validate(LinearDiscriminant(), Chunks(pieces(named)), "species", FOLDS, "weight")
+    expected = likely.cross_validate(
+        LinearDiscriminant(), Chunks(pieces(named)), "species", FOLDS, "weight", copies="apart"
+    )
     assert_array_equal(found.log_loss, expected.log_loss)
     assert found.library is None
     assert expected.library == "pandas"
@@ -241,7 +243,8 @@ def test_a_class_that_is_in_one_fold_alone_has_probability_0_there() -> None:
     frame = mixed()[["length", "width", "species"]]
     frame.loc[17, "species"] = "rare"
     fold = folds_of(len(frame))[17]
-    found = likely.cross_validate(NaiveBayes(Gaussian("diagonal")), Chunks(pieces(frame)), "species", FOLDS)
+    model, source = NaiveBayes(Gaussian("diagonal")), Chunks(pieces(frame))
+    found = likely.cross_validate(model, source, "species", FOLDS, copies="apart")
     place = found.classes.tolist().index("rare")
     assert found.confusion[place, place] == 0
     assert found.confusion[place].sum() == 1
@@ -340,6 +343,7 @@ def test_training_rows_without_weight_are_an_error() -> None:
         "Fold 1: all training rows have weight 0",
         folds=FOLDS,
         sample_weight=weights,
+        copies="apart",
     )
 
 
