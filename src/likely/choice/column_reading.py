@@ -150,27 +150,30 @@ class _Column:
         """Text as numbers or dates where nearly all values are, else as it is."""
         values, counts = self._texts()
         texts = [value if isinstance(value, str) else repr(value) for value in values]
-        least = LEAST if self.declared is None else 0.0
+        least, doubt = LEAST if self.declared is None else 0.0, ""
         if self.declared != "date":
-            form, _ = number_form(texts, counts, least)
+            form, doubt = number_form(texts, counts, least)
             if form is None and self.declared == "number":
+                if doubt:
+                    raise InputError(f"types[{self.name!r}]='number': {doubt}. Convert the column to numbers.")
                 form = PLAIN
             if form is not None:
                 strays = self._strays(texts, counts, np.isnan(form.read(texts)), "number")
                 form, declared = replace(form, example=""), self.declared is not None
                 return ColumnReading(self.name, "number", numbers=form, strays=strays, declared=declared)
         if self.declared != "number":
-            dates, _ = date_form(texts, counts, least)
+            dates, unclear = date_form(texts, counts, least)
+            doubt = doubt or unclear
             if dates is None and self.declared == "date":
+                problem = unclear or f"{texts[0]!r} is not a date in a known form"
                 raise InputError(
-                    f"types[{self.name!r}]='date': {texts[0]!r} is not a date in a known form. Write dates as "
-                    "2026-01-31 or 2026-01-31T10:00:00."
+                    f"types[{self.name!r}]='date': {problem}. Write dates as 2026-01-31 or 2026-01-31T10:00:00."
                 )
             if dates is not None:
                 instants = dates.read(texts)
                 strays = self._strays(texts, counts, np.isnat(instants), "date")
                 return replace(self._dates(instants, dates.kind, dates), strays=strays)
-        return self._text()
+        return replace(self._text(), doubt=doubt)
 
     def _strays(self, texts: Sequence[str], counts: Any, lost: Any, what: str) -> float:
         """The proportion of rows with text that is missing among numbers or dates, which is reported."""
