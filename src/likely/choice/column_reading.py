@@ -15,7 +15,7 @@ from likely.data.date_columns import DateColumn
 from likely.data.date_text import date_form, date_parts
 from likely.data.number_text import PLAIN, number_form
 from likely.data.reading import CLOCK, ISO, KINDS, SHOWN, ColumnReading, Reading, TrainingReader
-from likely.data.table import Table
+from likely.data.table import Table, features_of
 from likely.errors import ColumnWarning, InputError, amount, check_choice, listed, nearest, warn
 from likely.families.base import Family
 from likely.model.plans import column_index
@@ -23,6 +23,7 @@ from likely.model.plans import column_index
 Reader: TypeAlias = Callable[[Any, int], Table]
 DAY = 86_400_000_000  # microseconds
 YEAR = 366.0  # days, up to which the day of the year is the number of days
+HALF = 0.5  # proportion of the first rows of a source, from which a sample decides
 LEAST = 0.95  # proportion of the rows with a value that are numbers, or dates, in a column of text
 
 
@@ -54,10 +55,22 @@ def read_alike(
         return found
     raw = found.read_by(read)
     table = raw.first.table.whole
-    if "category" in table.kinds:
+    if _needs_sample(table):
         table = raw.in_memory.first.table.whole
-    reading = None if table.is_sparse else choose(table)
+    reading = None if table.is_sparse else Reading(choose(table).columns[: features_of(table)])
     return raw.read_by(TrainingReader(read, choose, check, reading))
+
+
+def _needs_sample(table: Table) -> bool:
+    """Whether the first rows of a source do not tell how it is read: dates, or text that may be numbers or dates."""
+    for j in (j for j, kind in enumerate(table.kinds) if kind == "category"):
+        column = _Column(table, j, None, None, False)
+        if isinstance(table.column(j), DateColumn):
+            return True
+        texts, counts = column.texts()
+        if number_form(texts, counts, HALF)[0] is not None or date_form(texts, counts, HALF)[0] is not None:
+            return True
+    return False
 
 
 def declared_types(types: Any, names: Sequence[str]) -> dict[int, str]:
@@ -137,19 +150,18 @@ class _Column:
         """Text as categories or documents."""
         declared = self.declared == "category"
         dates = isinstance(self.table.column(self.place), DateColumn)
-        width = 0 if dates else _width(self._texts()[0])
+        width = 0 if dates else _width(self.table.categories([self.place])[0].vocabulary)
         return ColumnReading(self.name, "category", width=width, normalized=self.normalize, declared=declared)
 
-    def _texts(self) -> tuple[list[Any], Any]:
-        """The distinct values, and the number of rows of each."""
+    def texts(self) -> tuple[list[str], Any]:
+        """The distinct values as text, and the number of rows of each."""
         (labels,) = self.table.categories([self.place])
         counts = np.bincount(labels.part(0, self.table.rows) + 1, minlength=len(labels.vocabulary) + 1)[1:]
-        return list(labels.vocabulary), counts
+        return [value if isinstance(value, str) else repr(value) for value in labels.vocabulary], counts
 
     def _of_text(self) -> ColumnReading:
         """Text as numbers or dates where nearly all values are, else as it is."""
-        values, counts = self._texts()
-        texts = [value if isinstance(value, str) else repr(value) for value in values]
+        texts, counts = self.texts()
         least, doubt = LEAST if self.declared is None else 0.0, ""
         if self.declared != "date":
             form, doubt = number_form(texts, counts, least)

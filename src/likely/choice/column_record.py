@@ -11,7 +11,7 @@ import numpy as np
 from likely.choice.column_types import ColumnProfile
 from likely.data.batches import Batch
 from likely.data.reading import ColumnReading, Reading
-from likely.data.table import Table
+from likely.data.table import Table, features_of
 from likely.errors import amount
 from likely.model.persistence import register
 
@@ -173,12 +173,7 @@ def _source(reading: ColumnReading | None) -> str:
 
 def _plain(table: Table) -> Reading:
     """The reading of a table whose columns are used as they are."""
-    return Reading(tuple(ColumnReading(name, "number") for name in table.names[: _features(table)]))
-
-
-def _features(table: Table) -> int:
-    """The number of columns without targets that follow."""
-    return table.width - int(np.prod(table.target_shape))
+    return Reading(tuple(ColumnReading(name, "number") for name in table.names[: features_of(table)]))
 
 
 def _counted(table: Table, place: int, reading: ColumnReading) -> tuple[str, int, int]:

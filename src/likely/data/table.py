@@ -486,6 +486,11 @@ class TableWithTargets(Table):
         return self._targets[:, j - self._array.shape[1]]
 
 
+def features_of(table: Table) -> int:
+    """The number of columns of a table without the targets, which are the last ones."""
+    return table.width - int(np.prod(table.target_shape))
+
+
 def join_targets(table: Table, targets: Table) -> Table:
     """A table with the columns of targets appended; their shape is kept."""
     names = [*table.names, *_new_names(targets.names, table.names)]

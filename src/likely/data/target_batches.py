@@ -10,7 +10,7 @@ import numpy as np
 
 from likely.data.batches import Batch, Batches
 from likely.data.frames import is_frame, names_columns, split_targets
-from likely.data.table import Table, join_targets
+from likely.data.table import Table, features_of, join_targets
 from likely.data.validation import read_targets, read_weights
 from likely.errors import InputError, listed
 from likely.numerics.arrays import all_finite
@@ -48,7 +48,7 @@ class TargetBatches(Batches):
 
     @staticmethod
     def _features(table: Table) -> list[str]:
-        return table.names[: table.width - int(np.prod(table.target_shape))]
+        return table.names[: features_of(table)]
 
     def _check_targets(self, empty: frozenset[str] | None) -> None:
         if empty and self._allow_unlabeled:

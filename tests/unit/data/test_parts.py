@@ -167,7 +167,7 @@ def test_a_default_fit_reads_complete_rows_twice_and_a_declared_one_once() -> No
     others = [count for start, count in source.reads.items() if start]
     assert len(others) == 9
     assert set(others) == {2}
-    assert source.reads[0] == 3  # the first part is opened once more for the columns
+    assert source.reads[0] == 4  # the first part is opened twice more: for the columns, and for how they are read
     source = TableSource(numeric(table()), 24)
     NaiveBayes(Gaussian("diagonal")).fit(source, "y")
     assert {count for start, count in source.reads.items() if start} == {1}
