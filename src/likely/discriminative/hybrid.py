@@ -28,8 +28,8 @@ from likely.data.columns import read_rows, remember_columns
 from likely.data.content_folds import RowGroups
 from likely.data.row_hash import content_hashes
 from likely.data.sources import in_memory
-from likely.data.target_checks import warn_target
 from likely.data.table import FITTED_COMPLETE, Table
+from likely.data.target_checks import warn_target
 from likely.data.unseen import TrainingCategories
 from likely.discriminative.features import Features
 from likely.discriminative.linear_classifier import LinearClassifier
