@@ -1,4 +1,4 @@
-"""Warnings about targets of classifiers that are probably no classes: spellings, numbers, distinct and single labels."""
+"""Warnings about targets that are probably not classes: spellings of one label, numbers, distinct and single labels."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ def _warn_spellings(labels: list[Any]) -> None:
     if alike:
         more = ""
         if len(alike) > 1:
-            more = f" There {'is' if len(alike) == 2 else 'are'} {amount(len(alike) - 1, 'more such group', 'more such groups')}."
+            groups_left = amount(len(alike) - 1, "more such group", "more such groups")
+            more = f" There {'is' if len(alike) == 2 else 'are'} {groups_left}."
         warn(
             f"y has {len(alike[0])} labels that differ only by case or by blanks at the ends: {listed(alike[0])}. They "
             f"are separate classes.{more} Merge them with y.str.strip().str.lower() in pandas, or "

@@ -70,6 +70,7 @@ class Learner(BaseEstimator):
     _periodic_dates: bool = True  # whether periodic parts of dates may have a family of their own
     _fit: Fit
     _estimates: tuple[JointModel, Array] | None
+    _held_out: tuple[float, int] | None = None  # leave-one-out log-loss of a fit, and the number of its rows
 
     @abstractmethod
     def _declared(self, names: Sequence[str]) -> Declared:
@@ -149,7 +150,13 @@ class Learner(BaseEstimator):
         self._check_model(estimates[0])
         if batches.in_chunks:
             self._check_target(fit.statistics.counts)
-        return self._set_fit(first, fit, estimates, self._recorded(batches, fit.specification))
+        held_out = self._leave_one_out_loss(batches, fit, estimates[0])
+        self._set_fit(first, fit, estimates, self._recorded(batches, fit.specification))._held_out = held_out
+        return self
+
+    def _leave_one_out_loss(self, batches: Batches, fit: Fit, model: JointModel) -> tuple[float, int] | None:
+        """Leave-one-out log-loss of a fit that is not calibrated, and its rows, where the summary reports it."""
+        return None
 
     def _check_target(self, counts: Counts) -> None:
         """Warn about labels that are probably not classes."""
@@ -244,7 +251,7 @@ class Learner(BaseEstimator):
 
     def _become(self, fit: Fit, estimates: tuple[JointModel, Array] | None = None) -> Self:
         """Adopt another fit of the same columns; None is estimated when it is needed first."""
-        self._fit, self._estimates = fit, estimates
+        self._fit, self._estimates, self._held_out = fit, estimates, None
         return self
 
     # -- updates
@@ -662,6 +669,7 @@ class Learner(BaseEstimator):
             "version": version("likely"),
             "estimator": self,
             **fit.content(),
+            "held_out": self._held_out,
             "columns": {
                 "named": hasattr(self, "feature_names_in_"),
                 **frame.to_file(),
@@ -680,6 +688,8 @@ class Learner(BaseEstimator):
         _check_columns(columns, fit.specification.names)
         self._target_shape = tuple(columns["targets"])
         self._become(fit)
+        held_out = content.get("held_out")
+        self._held_out = None if held_out is None else (float(held_out[0]), int(held_out[1]))
         self._frame = FrameSchema.from_file(columns, columns["names"])
         remember_schema(self, self._frame, columns["width"], tuple(columns.get("target_names", ())))
         self._record = columns["record"]
