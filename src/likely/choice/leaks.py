@@ -145,7 +145,11 @@ def _blocks(table: Table, columns: list[int]) -> Iterator[tuple[list[int], Array
         numbers = [i for i, j in enumerate(block) if table.kinds[j] != "category"]
         if numbers:
             read = table.numbers(np.array([block[i] for i in numbers]), sparse=False, checked=False)
-            values[:, numbers] = read(0, table.rows)
+            part = read(0, table.rows)
+            if part.dtype.kind in "iu" or part.dtype.itemsize > 8:  # whole numbers may be beyond doubles
+                with np.errstate(invalid="ignore"):
+                    part = part - np.fmin.reduce(part, axis=0)
+            values[:, numbers] = part
         for i, j in enumerate(block):
             if table.kinds[j] == "category":
                 (labels,) = table.categories([j])

@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
+import scipy.sparse
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
 from likely.choice.leaks import Leak, find_leaks, warn_of_leaks
@@ -142,6 +145,31 @@ def test_arrays_and_chosen_columns_are_searched(read: Any) -> None:
     names = {read_table(read(X), 0).names[j] for j in (0, 2)}
     assert set(leaks(read(X), y)) == names
     assert set(leaks(read(X), y, columns=[1, 2])) == names - {read_table(read(X), 0).names[0]}
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table, None])
+def test_columns_of_any_type_are_searched(library: Any) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 300)
+    columns = {
+        "one class": y == 1,
+        "large": 2**60 + y,
+        "texts": np.array(["x", "y", "z"])[y],
+        "nothing": [None] * 300,
+        "fractions": rng.random(300),
+    }
+    if library is not None:
+        assert list(leaks(library(columns), y)) == ["large", "texts"]
+    else:
+        rows = scipy.sparse.csr_array(np.column_stack([rng.random((300, 20)) < 0.1, y]).astype(float))
+        assert list(leaks(rows, y)) == ["x20"]
+
+
+def test_nothing_leaks_where_there_is_nothing_to_predict() -> None:
+    X, y = pd.DataFrame({"x": [1.0, 2.0]}), np.array(["a", "b"])
+    assert not leaks(X, y, np.zeros(2))
+    assert not leaks(X, y, columns=[])
+    assert not leaks(X[:1], y[:1])
 
 
 def test_messages_name_the_column_what_leaks_and_the_class() -> None:
