@@ -155,6 +155,10 @@ class EarlyChoiceWarning(LikelyWarning):
     """A first batch of few rows determines the family of a column for all later batches."""
 
 
+class LeakWarning(LikelyWarning):
+    """Some columns alone predict the class of nearly all rows, as a column does that is only known after the class."""
+
+
 class DependentColumnsWarning(LikelyWarning):
     """Some columns are linear combinations of others within classes."""
 

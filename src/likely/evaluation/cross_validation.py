@@ -335,7 +335,7 @@ class Folds:
             others = None
             train = training_rows(self.splits[i], self.whole.table.rows)
             rest = Batches.of([replace(self.whole.take(train), unlabeled=self.whole.unlabeled)])
-        rest.set_aside = specification.set_aside  # a part of consecutive numbers has gaps
+        rest.set_aside = specification.set_aside  # a part may have too few rows to find them
         wanted = specification if model._plans_are_declared else model._specify(rest)
         if others is None or not _same(wanted, specification):
             rest = _present_classes(rest)
