@@ -15,7 +15,6 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any, Self
 
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from likely.choice.agreement import agreed
@@ -45,6 +44,7 @@ from likely.model.joint import JointModel
 from likely.model.plans import columns_set_aside
 from likely.model.rendering import to_frame
 from likely.model.specification import Specification
+from likely.numerics.options import NamedOptions
 from likely.numerics.shapes import check
 from likely.numerics.threads import one_at_a_time
 from likely.statistics.counts import Counts
@@ -52,7 +52,7 @@ from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array, LabelsLike, TableLike, TargetsLike, WeightsLike
 
 
-class Learner(BaseEstimator):
+class Learner(NamedOptions):
     """Base of all generative estimators: fitting, reading rows, and what follows from the statistics."""
 
     class_prior: Any

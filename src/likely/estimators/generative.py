@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from numbers import Integral
-from types import FunctionType
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -102,14 +101,6 @@ class JointDensity(Learner):
         self.unlabeled_weight = unlabeled_weight
         self.types = types
         self.normalize = normalize
-
-    def __init_subclass__(cls, **keywords: Any) -> None:
-        super().__init_subclass__(**keywords)
-        init: Any = cls.__init__
-        if init is JointDensity.__init__:  # errors of unknown options name the class that was called
-            own = FunctionType(init.__code__, init.__globals__, "__init__", init.__defaults__)
-            own.__qualname__, own.__annotations__ = f"{cls.__name__}.__init__", init.__annotations__
-            setattr(cls, "__init__", own)  # noqa: B010 - an assignment is an error of types
 
     def _family(self) -> Family:
         """The family of all columns, of estimators that have one."""

@@ -61,6 +61,7 @@ from likely.model.fit import Fit
 from likely.model.rendering import frame_library
 from likely.model.shared_collection import SharedCollection, options
 from likely.model.specification import Specification
+from likely.numerics.options import known_options
 from likely.numerics.threads import single_threaded_blas_for
 from likely.numerics.tree_sum import group_sum
 from likely.statistics.counts import positions
@@ -72,6 +73,7 @@ DEFAULT_FOLDS = 10
 CELLS_PER_TASK = 2**17  # below this many cells per task, threads would mostly wait for one another
 
 
+@known_options
 def cross_validate(
     model: BaseEstimator,
     X: TableLike,

@@ -38,6 +38,7 @@ from likely.model.joint import JointModel
 from likely.model.rendering import frame_library, short_title
 from likely.model.shared_collection import SharedCollection
 from likely.model.specification import Specification, block_task
+from likely.numerics.options import known_options
 from likely.numerics.progress import progress
 from likely.numerics.ties import tie_ranks
 from likely.numerics.tree_sum import group_sum
@@ -45,6 +46,7 @@ from likely.statistics.joint import JointStatistics
 from likely.typing import Array, FoldsLike, GroupsLike, LabelsLike, RandomStateLike, TableLike, WeightsLike
 
 
+@known_options
 def select(
     X: TableLike,
     y: LabelsLike,
