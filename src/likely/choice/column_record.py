@@ -133,7 +133,8 @@ def column_lines(table: Mapping[str, list[Any]]) -> list[str]:
         elif row["decision"].startswith("expanded to"):
             lines.append(f"{row['column']!r} {row['decision']}")
         elif row["decision"] != "target":
-            families.setdefault(row["decision"].partition(", joint")[0], []).append(row["type"])
+            family, joint, _ = row["decision"].partition(", joint")
+            families.setdefault(f"one joint {family}" if joint else family, []).append(row["type"])
     counts = [
         f"{', '.join(amount(kinds.count(kind), kind, _plural(kind)) for kind in dict.fromkeys(kinds))} as {family}"
         for family, kinds in families.items()

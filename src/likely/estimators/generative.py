@@ -10,6 +10,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from likely.choice.column_record import SET_ASIDE, column_lines
 from likely.choice.default_families import Declared, Others
 from likely.choice.row_sample import MOST_ROWS, held_out_copies
 from likely.data.batches import Batches
@@ -754,6 +755,15 @@ class JointDensity(Learner):
             several = rows < int(self.statistics_.counts.rows.sum())
             summary = replace(summary, log_loss=loss, scored_rows=rows if several else None)
         unlabeled, notes = self._fitted().unlabeled, list(summary.notes)
+        if self._record is not None:
+            decided = self._column_decisions()
+            aside = {column for column, each in decided.items() if each.is_set_aside}
+            used = (replace(each, columns=tuple(c for c in each.columns if c not in aside)) for each in summary.blocks)
+            lines = column_lines(self._record.table(self._reading, decided))
+            choices = tuple(choice for choice in summary.choices if choice.family != SET_ASIDE)
+            blocks = tuple(each for each in used if each.columns)
+            summary = replace(summary, blocks=blocks, choices=choices, decisions=tuple(lines))
+            notes = self.model_.block_notes()
         if unlabeled is not None:
             notes.append(str(unlabeled))
         if calibration is not None or self._calibrates:

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from likely.choice.column_reading import choose_reading, read_alike
-from likely.choice.column_record import IGNORED, SET_ASIDE, ColumnDecision, ColumnRecord
+from likely.choice.column_record import IGNORED, SET_ASIDE, ColumnDecision, ColumnRecord, column_lines
 from likely.data.batches import Batch, Batches
 from likely.data.columns import read_rows, remember_columns, remember_schema
 from likely.data.frames import FrameSchema
@@ -697,7 +697,9 @@ class EvidenceClassifier(Posterior):
         ('joint Gaussian', 'columns')
         """
         check_is_fitted(self)
-        return summarise_evidence(self.model_, self._shares, self.pooled_, self.class_prior_)
+        found = summarise_evidence(self.model_, self._shares, self.pooled_, self.class_prior_)
+        lines = column_lines(self._record.table(self._reading, self._column_decisions()))
+        return replace(found, decisions=tuple(lines))
 
     # -- reading rows
 

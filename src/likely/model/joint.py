@@ -383,10 +383,16 @@ class JointModel:
 
     def notes(self, ignored: Collection[str] = ()) -> list[str]:
         """Notes for the summary, such as constant columns; `ignored` are the columns that were declared to be so."""
+        return [*self._notes_on_columns(ignored), *self.block_notes(constant=True)]
+
+    def block_notes(self, constant: bool = False) -> list[str]:
+        """Notes on the densities of blocks; with those on constant columns if wanted."""
+        each = ((block.conditionals, [self.names[j] for j in block.index]) for block in self.blocks)
+        notes = ((parts, note) for parts, names in each for note in parts.notes(names))
+        return [note for parts, note in notes if constant or not note.startswith(parts.ignored_note)]
+
+    def _notes_on_columns(self, ignored: Collection[str]) -> list[str]:
         unused = [self.names[j] for j in self.unused]
         declared, found = ([name for name in unused if (name in ignored) is each] for each in (True, False))
         aside = [f"ignored, as declared: {listed(declared)}"] if declared else []
-        aside += [f"set aside, not used (identifiers or free text): {listed(found)}"] if found else []
-        return aside + [
-            note for block in self.blocks for note in block.conditionals.notes([self.names[j] for j in block.index])
-        ]
+        return aside + ([f"set aside, not used (identifiers or free text): {listed(found)}"] if found else [])

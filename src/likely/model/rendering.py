@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import itertools
 import re
+import textwrap
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from likely.data.frames import library_of, whole_frame
 from likely.errors import MissingExtraError
 
 NAME_WIDTH = 32  # characters of a name in a table, unless names would then be identical
+LINE = 110  # characters of a line of text
 TITLE_WIDTH = 100  # characters of a model in a title
 SURROGATE = re.compile("[\ud800-\udfff]")
 PLAIN = {str, bytes, bool, int, float, date, datetime}  # types that every frame library has
@@ -85,6 +87,11 @@ class RenderedResult:
             if part
         )
         return encodable(f"<div>{''.join(parts)}</div>")
+
+
+def wrapped(text: str) -> str:
+    """A long line in several, indented; names are not broken."""
+    return textwrap.fill(text, LINE, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
 
 
 def short_names(items: Iterable[Any], width: int = NAME_WIDTH) -> list[str]:

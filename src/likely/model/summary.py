@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,14 +11,13 @@ import numpy as np
 from likely.families.estimation import Estimation
 from likely.model.choices import Choice
 from likely.model.joint import JointModel
-from likely.model.rendering import RenderedResult, TextTable, limited, number, short_names, to_frame
+from likely.model.rendering import RenderedResult, TextTable, limited, number, short_names, to_frame, wrapped
 from likely.model.separation import expected_evidence
 from likely.statistics.counts import Counts
 from likely.statistics.joint import JointStatistics
 from likely.typing import Array
 
 SHOWN = 12  # classes, columns and choices that are printed, at most
-LINE = 110  # characters of a line of text
 MOST_DISCRIMINANTS = 6  # that are printed
 MANY = 1000  # columns beyond which their evidence is not computed
 
@@ -125,6 +123,8 @@ class ModelSummary(RenderedResult):
         Library of the frame that `to_frame` returns. None is pandas, or pyarrow if pandas is not installed.
     scored_rows : int or None
         Number of rows that `log_loss` is a mean of; None for all rows.
+    decisions : tuple of str
+        What the columns of the input became, in a few lines; `columns_` of the model is the table.
     discriminants : tuple of DiscriminantSummary
         Canonical discriminants of a `LinearDiscriminant`.
 
@@ -145,6 +145,7 @@ class ModelSummary(RenderedResult):
     library: str | None = None
     scored_rows: int | None = None  # rows that the log-loss is a mean of; None for all rows
     discriminants: tuple[DiscriminantSummary, ...] = ()
+    decisions: tuple[str, ...] = ()
 
     def to_frame(self) -> Any:
         """The columns as a frame, the most informative first.
@@ -175,12 +176,13 @@ class ModelSummary(RenderedResult):
         return to_frame(columns, self.library)
 
     def _parts(self) -> list[str | TextTable]:
-        families = [_wrapped(f"{block.family}: {_column_list(block.columns)}") for block in self.blocks]
+        families = [wrapped(f"{block.family}: {_column_list(block.columns)}") for block in self.blocks]
         return [
             f"{self.estimator}, estimation={self.estimation!r}",
             _class_table(self.classes),
             self._scores(),
-            "\n".join([*families, *(_wrapped(f"note: {note}") for note in self.notes)]),
+            "\n".join(map(wrapped, self.decisions)),
+            "\n".join([*families, *(wrapped(f"note: {note}") for note in self.notes)]),
             *self._choices(),
             self._discriminants(),
             self._evidence(),
@@ -216,7 +218,7 @@ class ModelSummary(RenderedResult):
         """What was chosen by leave-one-out: families of columns, then covariances and the strength of their prior."""
         by_density = [choice for choice in self.choices if choice.log_density]
         by_loss = [choice for choice in self.choices if choice.log_loss]
-        rest = [_wrapped(str(choice)) for choice in self.choices if choice.score is None]
+        rest = [wrapped(str(choice)) for choice in self.choices if choice.score is None]
         chosen = "chosen by leave-one-out"
         return [
             _choice_table(by_density, "log-density", f"families, {chosen} log p(x | class), higher is better"),
@@ -313,12 +315,12 @@ class RegressionSummary(RenderedResult):
         return to_frame({name: [row[i] for row in rows] for i, name in enumerate(names)}, self.library)
 
     def _parts(self) -> list[str | TextTable]:
-        notes = [_wrapped(f"note: {note}") for note in self.notes]
+        notes = [wrapped(f"note: {note}") for note in self.notes]
         head = f"{self.estimator}, estimation={self.estimation!r}"
         rows = (
             _class_table(self.classes) if len(self.classes) > 1 else f"{sum(each.rows for each in self.classes)} rows"
         )
-        parts: list[str | TextTable] = [head, rows, "\n".join([_wrapped(self.family), *notes])]
+        parts: list[str | TextTable] = [head, rows, "\n".join([wrapped(self.family), *notes])]
         labels = short_names(line.label for line in self.lines)
         shown, more = limited(self.lines, SHOWN)
         for line, label in zip(shown, labels, strict=False):
@@ -382,11 +384,6 @@ def _column_list(columns: Sequence[str]) -> str:
     shown, more = limited(columns, SHOWN)
     names = ", ".join(map(repr, short_names(shown)))
     return f"{names} and {more} more" if more else names
-
-
-def _wrapped(text: str) -> str:
-    """A long line in several, indented; names are not broken."""
-    return textwrap.fill(text, LINE, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
 
 
 def class_summaries(counts: Counts, class_prior: Any) -> tuple[ClassSummary, ...]:
