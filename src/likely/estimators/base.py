@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib.metadata import version
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -59,7 +59,8 @@ class Learner(BaseEstimator):
     _target_names: tuple[Any, ...] = ()  # columns that y was given by, which predictions ignore
     _column_names: tuple[str, ...] | None
     _fit: Fit
-    _estimates: tuple[JointModel, Array] | None
+    _estimates: tuple[JointModel, Array] | None = None
+    _derived: ClassVar[tuple[str, ...]] = ("_estimates",)  # attributes that follow from the others, when first needed
 
     @abstractmethod
     def _declared(self, names: Sequence[str]) -> Declared:
@@ -87,6 +88,11 @@ class Learner(BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_fit" in vars(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The state that is pickled, which predictions do not change."""
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name not in self._derived}
 
     # -- fitting
 

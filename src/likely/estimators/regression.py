@@ -135,6 +135,7 @@ class GenerativeRegressor(RegressorMixin, Learner):
     """
 
     _regression: tuple[JointStatistics, RegressionModel] | None = None
+    _derived = ("_estimates", "_regression")
 
     _not_exported = "regressors have no class probabilities"
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
@@ -30,6 +29,7 @@ from likely.model.class_prior import (
 from likely.model.joint import JointModel, RowScores
 from likely.model.plans import Plan, column_index, extra_columns
 from likely.numerics.arrays import all_finite
+from likely.numerics.caches import cached_property
 from likely.numerics.shapes import Shape
 from likely.numerics.threads import single_threaded_blas_for
 from likely.statistics.counts import Counts, label_array, positions, sorted_labels, unite_classes

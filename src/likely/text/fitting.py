@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -18,6 +17,7 @@ from likely.model.calibration import Calibration
 from likely.model.choices import UnlabeledWeight
 from likely.model.class_prior import estimate_prior
 from likely.model.explanation import code_of
+from likely.numerics.caches import cached_property
 from likely.numerics.shapes import Shape, check
 from likely.statistics.bigram_counts import BigramCounts
 from likely.statistics.counts import positions
