@@ -10,6 +10,7 @@ from likely.estimators import family_mapping
 from likely.estimators.generative import JointDensity
 from likely.estimators.posterior import Posterior
 from likely.model.persistence import register
+from likely.numerics.threads import one_at_a_time
 from likely.typing import TableLike, TargetsLike, WeightsLike
 
 
@@ -112,6 +113,7 @@ class GenerativeClassifier(JointDensity, Posterior):
     _others = "joint"
     get_params, set_params = family_mapping.get_params, family_mapping.set_params
 
+    @one_at_a_time
     def calibrate(self, X: TableLike, y: TargetsLike, sample_weight: WeightsLike | None = None) -> Self:
         """Calibrate the class probabilities again, by leave-one-out evidence of the training rows.
 

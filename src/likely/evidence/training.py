@@ -62,7 +62,8 @@ def _known_codes(found: AnyArray, classes: AnyArray) -> AnyArray:
     if unknown:
         raise InputError(
             f"y has the label {listed(unknown)}, which is not among the classes of the fit: "
-            f"{listed(classes.tolist())}. Structures and weights are those of the fit; fit again on all rows."
+            f"{listed(classes.tolist())}. Structures and weights are those of the fit: fit again on all rows, or use "
+            "GenerativeClassifier, whose partial_fit adds new classes."
         )
     return np.array([place[label] for label in found.tolist()], dtype=np.intp)
 

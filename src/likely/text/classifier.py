@@ -29,6 +29,7 @@ from likely.model.class_prior import PriorShift
 from likely.model.explanation import code_of
 from likely.model.rendering import frame_library
 from likely.numerics.special import softmax_into
+from likely.numerics.threads import one_at_a_time
 from likely.statistics.counts import positions
 from likely.statistics.term_sums import TermSums
 from likely.text.class_bigrams import check_ordered_terms
@@ -265,6 +266,7 @@ class TextClassifier(TextDensities):
             raise InputError("All weights in sample_weight are zero: no document counts.")
         return fit, LabeledDocuments(documents, labels.classes, labels.codes, weights)
 
+    @one_at_a_time
     def partial_fit(
         self,
         X: DocumentsLike,
@@ -318,6 +320,7 @@ class TextClassifier(TextDensities):
         self._fit = fit
         return self
 
+    @one_at_a_time
     def forget(self, X: DocumentsLike, y: LabelsLike, sample_weight: WeightsLike | None = None) -> Self:
         """Remove training documents from the model, as if it had been fitted without them.
 
@@ -346,6 +349,7 @@ class TextClassifier(TextDensities):
         self._fit = fit.without(documents)
         return self
 
+    @one_at_a_time
     def drop_class(self, label: object) -> Self:
         """Remove all documents of a class from the model.
 
@@ -380,6 +384,7 @@ class TextClassifier(TextDensities):
 
     __radd__ = Learner.__radd__
 
+    @one_at_a_time
     def calibrate(self, X: DocumentsLike, y: LabelsLike, sample_weight: WeightsLike | None = None) -> Self:
         """Learn smoothing, exponent and intercepts again, from leave-one-out evidence of training documents.
 
