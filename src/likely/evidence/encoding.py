@@ -15,6 +15,7 @@ from likely.data.table import Table
 from likely.evidence.rows import EncodedRows
 from likely.model.persistence import register
 from likely.numerics.shapes import Shape
+from likely.numerics.special import EPS
 from likely.statistics.cell_counts import edges_between
 from likely.typing import AnyArray, Array, Index, Vocabulary
 
@@ -47,7 +48,8 @@ class NumberEncoding:
         largest = float(np.abs(values).max(initial=0.0)) or 1.0  # squares of tiny numbers must not underflow
         centre = float(weight @ (values / largest)) / total
         unit = float(np.sqrt(weight @ (values / largest - centre) ** 2 / total)) or 1.0
-        middle = (np.cumsum(weight) - 0.5 * weight) / total
+        middle = np.maximum.accumulate((np.cumsum(weight) - 0.5 * weight) / total)
+        middle = np.clip(middle, EPS, 1.0 - EPS)  # weights that differ very much are rounded to nothing
         knots = _evenly(middle, KNOTS)
         edges = edges_between(values, middle, CELLS)
         return cls(edges, centre * largest, unit * largest, values[knots], ndtri(middle[knots]))

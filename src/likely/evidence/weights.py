@@ -38,6 +38,7 @@ MANY_ROWS = 1500  # from here on without the largest l_v
 MANY_TERMS = 300  # beyond it, the matrix of second derivatives is not computed
 DECREASE = 1e-14  # of the last step of Newton's method, relative to the objective: errors of w and b are below 1e-6
 SLOW = 0.01  # where a step with old second derivatives decreases the next step less, they are computed again
+RIDGE = 64.0 * EPS  # of second derivatives, relative: where weights differ very much, their rounding exceeds the penalty
 NEGLIGIBLE = 1e-10  # a smaller weight in the average is 0
 STEPS = 200
 SHORTEST = 15  # quarterings of the first weights, at most
@@ -368,7 +369,10 @@ class Solver:
         probabilities = np.exp(scores - log_sum_exp(scores))
         weighted = probabilities * self.problem.weights
         out = np.zeros((split + len(scores), split + len(scores)))
-        out[split:, split:] = np.diag(weighted.sum(axis=1)) - weighted @ probabilities.T
+        intercepts = out[split:, split:]
+        intercepts -= weighted @ probabilities.T
+        np.fill_diagonal(intercepts, 0.0)
+        np.fill_diagonal(intercepts, -intercepts.sum(axis=1))  # Σ weight·p·(1 − p), without the difference
         rows = max(1, COPIED // max(1, split * len(scores)))
         for begin in range(0, scores.shape[1], rows):
             part = slice(begin, begin + rows)
@@ -379,6 +383,7 @@ class Solver:
             block = block.reshape(split, -1)
             out[:split, :split] += block @ block.T
         out[split:, :split] = out[:split, split:].T
+        np.einsum("ii->i", out)[:] *= 1.0 + RIDGE
         return out
 
 
@@ -396,17 +401,29 @@ def _non_negative(matrix: Array, linear: Array, positive: AnyArray) -> Array:
         if np.array_equal(better, positive):
             return w
         positive = better
-    root = scipy.linalg.cholesky(matrix)
+    root = _root(matrix)
     w, _ = scipy.optimize.nnls(root, scipy.linalg.solve_triangular(root, linear, trans=1))
     return np.asarray(w)
 
 
 def _solve_positive(matrix: Array, right: Array) -> Array:
     """The solution of a system with a positive definite matrix, by LAPACK alone: the systems are small and many."""
-    _, solution, info = scipy.linalg.lapack.dposv(matrix, right)
+    return np.asarray(scipy.linalg.lapack.dpotrs(_root(matrix), right)[0])
+
+
+def _root(matrix: Array) -> Array:
+    """The upper Cholesky factor of a positive definite matrix.
+
+    Where rounding made the matrix indefinite, its diagonal is increased: the step becomes shorter and still descends.
+    """
+    root, info = scipy.linalg.lapack.dpotrf(matrix)
+    ridge = RIDGE
+    while info and ridge < 1.0:
+        root, info = scipy.linalg.lapack.dpotrf(matrix + np.diag(ridge * matrix.diagonal()))
+        ridge *= 100.0
     if info:
         raise np.linalg.LinAlgError("Second derivatives of the weights of evidence terms are not positive definite.")
-    return np.asarray(solution)
+    return np.asarray(root)
 
 
 def _combined(w: Array, terms: Array) -> Array:
