@@ -166,7 +166,8 @@ class Learner(BaseEstimator):
 
     def _set_fit(self, first: Batch, fit: Fit, estimates: tuple[JointModel, Array] | None = None) -> Self:
         """Become fitted; the columns are those of `first`, a batch of the rows."""
-        self._frame = remember_columns(self, first.X, first.targets)
+        schema = remember_columns(self, first.X, first.targets)
+        self._frame = schema.without_categories(dict.fromkeys(fit.specification.set_aside))  # such as identifiers
         self._target_shape = first.table.target_shape
         self.__dict__.pop("prior_shift_", None)  # of an earlier fit
         return self._become(fit, estimates)
@@ -175,6 +176,11 @@ class Learner(BaseEstimator):
         """Adopt another fit of the same columns; None is estimated when it is needed first."""
         self._fit, self._estimates = fit, estimates
         return self
+
+    def _reduced(self, fit: Fit) -> Self:
+        """Adopt the fit of fewer rows; the schema forgets categories that no row has any more."""
+        self._frame = self._frame.without_categories(self._fit.categories_before(fit))
+        return self._become(fit)
 
     # -- updates
 
@@ -319,7 +325,7 @@ class Learner(BaseEstimator):
         >>> model.classes_
         array([0, 1])
         """
-        return self._become(self._fitted().without(self._batches(X, y, sample_weight, self._read)))
+        return self._reduced(self._fitted().without(self._batches(X, y, sample_weight, self._read)))
 
     @one_at_a_time
     def drop_class(self, label: object) -> Self:
@@ -348,7 +354,7 @@ class Learner(BaseEstimator):
         >>> QuadraticDiscriminant().fit(*load_iris(return_X_y=True)).drop_class(2).classes_
         array([0, 1])
         """
-        return self._become(self._fitted().without_class(label))
+        return self._reduced(self._fitted().without_class(label))
 
     def _with(self, fit: Fit, estimates: tuple[JointModel, Array] | None = None) -> Self:
         """Another estimator with the same options and columns, and this fit."""

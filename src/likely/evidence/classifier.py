@@ -234,8 +234,9 @@ class EvidenceClassifier(Posterior):
         self, batch: Batch, model: EvidenceModel, core: GenerativeClassifier, pooled: PooledWeights, shares: Array
     ) -> Self:
         """Become fitted to the rows of a batch."""
-        self._frame = remember_columns(self, batch.X, batch.targets)
+        schema = remember_columns(self, batch.X, batch.targets)
         self.model_, self.generative_, self.pooled_, self._shares = model, core, pooled, shares
+        self._frame = core._frame = schema.without_categories(dict.fromkeys(core.specification_.set_aside))
         self._prior, self._rows = None, batch.table.rows
         self.__dict__.pop("prior_shift_", None)
         return self
@@ -331,6 +332,7 @@ class EvidenceClassifier(Posterior):
     def forget(self, X: TableLike, y: TargetsLike, sample_weight: WeightsLike | None = None) -> Self:
         """Remove training rows from all counts. Structures and weights of the fit are kept.
 
+        No number and no category that only these rows had is left in the model or in its file.
         Rows that were not in the fit raise an error if the counts reveal it, for example because a count would become
         negative. After an error the model is unchanged. At least one row of each class must remain.
 
@@ -374,7 +376,7 @@ class EvidenceClassifier(Posterior):
             count += batch.table.rows
         update = core.partial_fit if verb == "added" else core.forget
         update(X, y, sample_weight=sample_weight)
-        self.model_, self.generative_ = model, core
+        self.model_, self.generative_, self._frame = model, core, core.schema_
         self._rows += count if verb == "added" else 0
         return self
 

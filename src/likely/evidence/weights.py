@@ -366,7 +366,7 @@ class Solver:
     def _likelihood_hessian(self, scores: Array) -> Array:
         """Second derivatives of the likelihood in (w, b): Σ_n weight_n Σ_k p_k (E_jk − Σ p E_j)(E_ik − Σ p E_i).
 
-        They are 0 in the direction in which all b_k grow alike, and so is the gradient: the sum of b_k − log N_k/N stays
+        They are 0 in the direction in which all b_k grow alike, and so is the gradient, as Σ_k (b_k − log N_k/N) stays
         0. There they are replaced by their mean over b, which changes no step, and b can be eliminated without loss of
         digits.
         """

@@ -94,6 +94,12 @@ class Fit:
         self.specification.check_possible(left, self.statistics)
         return self.with_statistics(left)
 
+    def categories_before(self, left: Fit) -> dict[str, frozenset[Any]]:
+        """The categories of columns that no row of `left` has any more."""
+        remaining = left.specification.categories(left.statistics)
+        before = self.specification.categories(self.statistics)
+        return {name: words - remaining[name] for name, words in before.items() if words - remaining[name]}
+
     def without_class(self, label: object) -> Fit:
         """The fit without the rows of a class."""
         self.check_additive("drop_class")

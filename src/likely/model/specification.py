@@ -268,6 +268,16 @@ class Specification:
         """The names of a block's columns."""
         return self.names if plan.columns is None else tuple([self.names[j] for j in plan.columns])
 
+    def categories(self, statistics: JointStatistics) -> dict[str, frozenset[Any]]:
+        """The categories that rows have, of columns whose categories are counted."""
+        found: dict[str, frozenset[Any]] = {}
+        for plan, part in zip(self.plans, statistics.blocks, strict=True):
+            words, names = getattr(part, "vocabularies", ()), self.columns(plan)
+            if words and len(words) != len(names):  # combinations of categories
+                words = tuple(zip(*words[0], strict=True)) or ((),) * len(names)
+            found |= {name: frozenset(each) for name, each in zip(names, words, strict=False)}
+        return found
+
     def with_declared(self, statistics: JointStatistics) -> JointStatistics:
         """The same statistics with all classes that the class prior names, or that are expected.
 

@@ -490,7 +490,11 @@ FORGED: dict[str, Callable[[dict[str, Any]], Any]] = {
             content["model"].views,
             content["model"].offsets[1:],
             content["model"].class_weights,
+            content["model"].category_weights,
         )
+    ),
+    "categories": lambda content: content.update(
+        model=replace(content["model"], category_weights=content["model"].category_weights[1:])
     ),
 }
 
