@@ -28,7 +28,7 @@ from likely.data.labels import encode_labels, label_values
 from likely.data.table import DECLARE, ENCODE, FITTED, Table
 from likely.data.validation import read_table
 from likely.errors import InputError, InputTypeError, LikelyError, NoEvidenceError, check_number
-from likely.estimators.model_options import check_alike
+from likely.estimators.model_options import check_alike, check_ledger
 from likely.estimators.posterior import Posterior
 from likely.families.estimation import Estimation
 from likely.model import persistence
@@ -52,6 +52,7 @@ class Learner(BaseEstimator):
     estimation: str
     unlabeled: Any = None
     unlabeled_weight: float | str = "auto"
+    ledger: bool = False
     max_iter: int = 200
     tol: float = 1e-6
     _target_shape: tuple[int, ...] = (0,)  # of the targets of a row, where y are numbers; () for a single one
@@ -135,7 +136,7 @@ class Learner(BaseEstimator):
         self._check_options()
         batches = self._batches(X, y, sample_weight, self._table, allow_unlabeled=True)
         first = batches.first
-        fit = fit_model(batches, self._declared(first.table.names), self._fit_options())
+        fit = self._recorded(fit_model(batches, self._declared(first.table.names), self._fit_options()), batches)
         estimates = fit.estimate()
         self._check_model(estimates[0])
         return self._set_fit(first, fit, estimates)
@@ -163,6 +164,10 @@ class Learner(BaseEstimator):
     def _em_options(self) -> EMOptions:
         weight = None if isinstance(self.unlabeled_weight, str) else float(self.unlabeled_weight)
         return EMOptions(int(self.max_iter), float(self.tol), weight)
+
+    def _recorded(self, fit: Fit, batches: Batches) -> Fit:
+        """The fit of some rows, with a ledger of them if the option asks for it."""
+        return fit.recorded(batches) if self.ledger else fit
 
     def _set_fit(self, first: Batch, fit: Fit, estimates: tuple[JointModel, Array] | None = None) -> Self:
         """Become fitted; the columns are those of `first`, a batch of the rows."""
@@ -285,7 +290,7 @@ class Learner(BaseEstimator):
         self._check_options()
         batches = self._batches(X, y, sample_weight, self._table)
         specification, first = self._specify(batches, expected, in_batches=True), batches.first
-        fit = fit_by_sums(specification, batches)
+        fit = self._recorded(fit_by_sums(specification, batches), batches)
         check_expected(fit.statistics, specification.expected)
         return self._set_fit(first, fit)
 
@@ -294,8 +299,8 @@ class Learner(BaseEstimator):
         """Remove training rows from the model, as if it had been fitted without them.
 
         Classes and categories without remaining rows are removed. Rows that cannot have been in the fit raise an error
-        where the statistics show it, and the model is then unchanged. Models that were fitted with unlabeled rows
-        cannot be updated; fit them again.
+        where the statistics show it, or in any case with ``ledger=True``, and the model is then unchanged. Models that
+        were fitted with unlabeled rows cannot be updated; fit them again.
 
         Parameters
         ----------
@@ -325,7 +330,9 @@ class Learner(BaseEstimator):
         >>> model.classes_
         array([0, 1])
         """
-        return self._reduced(self._fitted().without(self._batches(X, y, sample_weight, self._read)))
+        fit = self._fitted()
+        check_ledger(self, fit.ledger)
+        return self._reduced(fit.without(self._batches(X, y, sample_weight, self._read)))
 
     @one_at_a_time
     def drop_class(self, label: object) -> Self:

@@ -56,6 +56,9 @@ class GenerativeClassifier(JointDensity, Posterior):
         Weight of unlabeled rows. 0 ignores them. 'auto' chooses among 0, 0.01, 0.03, 0.1, 0.3 and 1 by the
         cross-validated log-loss of labeled rows: the smallest weight within one standard error of the best, which for
         tables with text has to be better than 0 by two standard errors.
+    ledger : bool, default=False
+        Whether to keep hashes of the learnt rows, so that `forget` refuses rows that were never learnt, or were
+        forgotten already.
 
     Attributes
     ----------
@@ -198,6 +201,9 @@ class NaiveBayes(JointDensity, Posterior):
         Weight of unlabeled rows. 0 ignores them. 'auto' chooses among 0, 0.01, 0.03, 0.1, 0.3 and 1 by the
         cross-validated log-loss of labeled rows: the smallest weight within one standard error of the best, which for
         tables with text has to be better than 0 by two standard errors.
+    ledger : bool, default=False
+        Whether to keep hashes of the learnt rows, so that `forget` refuses rows that were never learnt, or were
+        forgotten already.
 
     Attributes
     ----------

@@ -58,6 +58,9 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Join
         Maximum number of EM iterations, where values are missing and the covariance is full.
     tol : float, default=1e-6
         EM stops when no mean and no covariance changes by more than `tol` / 1000 standard deviations.
+    ledger : bool, default=False
+        Whether to keep hashes of the learnt rows, so that `forget` refuses rows that were never learnt, or were
+        forgotten already.
 
     Attributes
     ----------
@@ -129,6 +132,7 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Join
         n_components: int | None = None,
         max_iter: int = 200,
         tol: float = 1e-6,
+        ledger: bool = False,
     ) -> None:
         self.covariance = covariance
         self.shrinkage = shrinkage
@@ -139,6 +143,7 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Join
         self.n_components = n_components
         self.max_iter = max_iter
         self.tol = tol
+        self.ledger = ledger
 
     def _family(self) -> Gaussian:
         return Gaussian(self.covariance, True, self.shrinkage, self.unbiased, self.prior)
@@ -280,6 +285,9 @@ class QuadraticDiscriminant(JointDensity, Posterior):
         Maximum number of EM iterations, where values are missing and the covariance is full.
     tol : float, default=1e-6
         EM stops when no mean and no covariance changes by more than `tol` / 1000 standard deviations.
+    ledger : bool, default=False
+        Whether to keep hashes of the learnt rows, so that `forget` refuses rows that were never learnt, or were
+        forgotten already.
 
     Attributes
     ----------
@@ -338,6 +346,7 @@ class QuadraticDiscriminant(JointDensity, Posterior):
         estimation: str = "mle",
         max_iter: int = 200,
         tol: float = 1e-6,
+        ledger: bool = False,
     ) -> None:
         self.covariance = covariance
         self.groups = groups
@@ -348,6 +357,7 @@ class QuadraticDiscriminant(JointDensity, Posterior):
         self.estimation = estimation
         self.max_iter = max_iter
         self.tol = tol
+        self.ledger = ledger
 
     def _family(self) -> Gaussian:
         shared = False if self.groups is None else self.groups
@@ -389,6 +399,9 @@ class NearestPrototype(JointDensity, Posterior):
         Maximum number of EM iterations, where values are missing and the covariance is full.
     tol : float, default=1e-6
         EM stops when no mean and no covariance changes by more than `tol` / 1000 standard deviations.
+    ledger : bool, default=False
+        Whether to keep hashes of the learnt rows, so that `forget` refuses rows that were never learnt, or were
+        forgotten already.
 
     Attributes
     ----------
@@ -449,6 +462,7 @@ class NearestPrototype(JointDensity, Posterior):
         estimation: str = "mle",
         max_iter: int = 200,
         tol: float = 1e-6,
+        ledger: bool = False,
     ) -> None:
         self.covariance = covariance
         self.shrinkage = shrinkage
@@ -458,6 +472,7 @@ class NearestPrototype(JointDensity, Posterior):
         self.estimation = estimation
         self.max_iter = max_iter
         self.tol = tol
+        self.ledger = ledger
 
     def _family(self) -> Gaussian:
         return Gaussian(self.covariance, True, self.shrinkage, self.unbiased, self.prior)

@@ -73,6 +73,7 @@ class JointDensity(Learner):
         max_iter: int = 200,
         tol: float = 1e-6,
         unlabeled_weight: float | str = "auto",
+        ledger: bool = False,
     ) -> None:
         self.families = families
         self.class_prior = class_prior
@@ -83,6 +84,7 @@ class JointDensity(Learner):
         self.max_iter = max_iter
         self.tol = tol
         self.unlabeled_weight = unlabeled_weight
+        self.ledger = ledger
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)

@@ -87,6 +87,9 @@ class GenerativeRegressor(RegressorMixin, Learner):
         no mean and no covariance changes by more than `tol` / 1000 standard deviations.
     random_state : int or RandomState, default=None
         Seed of the starts.
+    ledger : bool, default=False
+        Whether to keep hashes of the learnt rows, so that `forget` refuses rows that were never learnt, or were
+        forgotten already.
 
     Attributes
     ----------
@@ -152,6 +155,7 @@ class GenerativeRegressor(RegressorMixin, Learner):
         max_iter: int = 200,
         tol: float = 1e-6,
         random_state: RandomStateLike | None = None,
+        ledger: bool = False,
     ) -> None:
         self.estimation = estimation
         self.classes = classes
@@ -164,6 +168,7 @@ class GenerativeRegressor(RegressorMixin, Learner):
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.ledger = ledger
 
     unlabeled_weight = 1.0  # a missing class is a missing value of X: its row has a target as all others
 
@@ -222,7 +227,7 @@ class GenerativeRegressor(RegressorMixin, Learner):
         batches = self._batches(X, y, sample_weight, self._table, allow_unlabeled=True)
         if self.components == 1:
             specification, first = self._specify(batches), batches.first
-            fit = self._fit_rows(specification, batches)
+            fit = self._recorded(self._fit_rows(specification, batches), batches)
         else:
             first, fit = self._fit_components(batches)
         model = RegressionModel.of(fit, int(np.prod(first.table.target_shape)))

@@ -17,6 +17,7 @@ from likely.data.batches import Batch, Batches
 from likely.data.columns import read_rows, remember_columns, remember_schema
 from likely.data.frames import FrameSchema
 from likely.data.labels import label_values
+from likely.data.ledger import Ledger
 from likely.data.parts import closed_after, source_of
 from likely.data.sources import Tables, in_memory
 from likely.data.table import FITTED, Table
@@ -24,7 +25,7 @@ from likely.data.validation import read_table
 from likely.errors import InputError, InputTypeError, check_choice, check_number, listed
 from likely.estimators import posterior
 from likely.estimators.classifiers import GenerativeClassifier
-from likely.estimators.model_options import plain_text
+from likely.estimators.model_options import check_ledger, plain_text
 from likely.estimators.posterior import Posterior
 from likely.evidence.declared import EvidenceColumns
 from likely.evidence.encoding import Encoding
@@ -104,6 +105,9 @@ class EvidenceClassifier(Posterior):
     families : mapping from columns to Text or None, default=None
         Text columns with their options, as in ``{"body": Text()}``, and columns that are set aside, with None. Weights
         take the place of exponents. Other columns are modelled by the views, and other families are an error.
+    ledger : bool, default=False
+        Whether to keep hashes of the learnt rows, so that `forget` refuses rows that were never learnt, or were
+        forgotten already.
 
     Attributes
     ----------
@@ -163,12 +167,14 @@ class EvidenceClassifier(Posterior):
         n_trees: int = 60,
         random_state: RandomStateLike | None = 0,
         families: Mapping[Any, Any] | None = None,
+        ledger: bool = False,
     ) -> None:
         self.views = views
         self.max_rows = max_rows
         self.n_trees = n_trees
         self.random_state = random_state
         self.families = families
+        self.ledger = ledger
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -255,7 +261,7 @@ class EvidenceClassifier(Posterior):
         learnt = learn_weights(fitted, training, step)
         model = weighted_model(fitted, learnt, encoding, training)
         model = model.added(rows.take(np.delete(np.arange(len(rows)), drawn)), step)
-        return replace(model, structure=_fingerprint(self, sample)), learnt
+        return replace(model, structure=_fingerprint(self, sample), ledger=self._ledger_of(rows)), learnt
 
     def _fit_counts(self, batch: Batch, structure_of: EvidenceClassifier) -> Self:
         """The counts of these rows in the structures of another model."""
@@ -268,10 +274,15 @@ class EvidenceClassifier(Posterior):
                 f"structure_of was fitted to other columns, {listed(model.encoding.names)}. X has "
                 f"{listed(batch.table.names)}."
             )
-        counted = model.counted(distinct_rows(batch, model.encoding.columns, model.classes))
+        rows = distinct_rows(batch, model.encoding.columns, model.classes)
+        counted = replace(model.counted(rows), ledger=self._ledger_of(rows))
         core = structure_of.generative_
         core = core._with(core._fitted().counted(Batches.of([batch])))
         return self._become(batch, counted, core, structure_of.pooled_, structure_of._shares)
+
+    def _ledger_of(self, rows: DistinctRows) -> Ledger | None:
+        """A ledger of rows if the option asks for it."""
+        return Ledger.empty().added([rows.hashed()]) if self.ledger else None
 
     # -- updates
 
@@ -369,10 +380,13 @@ class EvidenceClassifier(Posterior):
     def _update(self, X: Any, y: Any, sample_weight: Any, verb: str) -> Self:
         """The model with or without rows; everything is computed before the first attribute changes."""
         check_is_fitted(self)
+        if verb == "without":
+            check_ledger(self, self.model_.ledger)
         X, model, core, count = source_of(X), self.model_, copy.copy(self.generative_), 0
+        first = self._rows if verb == "added" else 0
         for batch in Batches(X, y, sample_weight, self._read, type(self).__name__):
             rows = distinct_rows(batch, model.encoding.columns, self.classes_)
-            model = getattr(model, verb)(replace(rows, positions=rows.positions + self._rows + count))
+            model = getattr(model, verb)(replace(rows, positions=rows.positions + first + count))
             count += batch.table.rows
         update = core.partial_fit if verb == "added" else core.forget
         update(X, y, sample_weight=sample_weight)

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 
+from likely.data.ledger import Ledger, united
 from likely.errors import InputError, listed
 from likely.evidence.encoding import SHARED, Encoding
 from likely.evidence.rows import DistinctRows, EncodedRows, TrainingRows
@@ -61,6 +62,7 @@ class EvidenceModel:
     offsets: Annotated[Array, Shape("classes")]
     class_weights: Annotated[Array, Shape("classes", ">=0")]  # total weight of the training rows
     category_weights: Annotated[Array, Shape("_", ">=0")]  # of the categories of the encoding, of all training rows
+    ledger: Ledger | None = None  # of the training rows, if it is kept
     structure: str = ""  # a digest of what determines the structures of the views
 
     def evidence(self, rows: EncodedRows) -> Array:
@@ -72,14 +74,16 @@ class EvidenceModel:
 
     def added(self, rows: DistinctRows, step: Callable[[], object] = lambda: None) -> Self:
         """The model of these rows too; `step` is called after each part of them."""
-        model = self
+        ledger = None if self.ledger is None else self.ledger.added([rows.hashed()])
+        model = replace(self, ledger=None)
         for part in encoded_parts(rows, self.encoding):
             model += model._counted(part)
             step()
-        return model
+        return replace(model, ledger=ledger)
 
     def without(self, rows: DistinctRows) -> Self:
         """The model without these rows, and without categories that no other row has."""
+        ledger = None if self.ledger is None else self.ledger.without([rows.hashed()])
         _check_remaining(self, rows)
         model, weights = self, self.category_weights
         for part in encoded_parts(rows, self.encoding):
@@ -87,11 +91,11 @@ class EvidenceModel:
             model = model._with(views, model.class_weights - part.class_weights)
             weights = remaining(weights, self.encoding.category_weights(part.rows, part.weights))
         encoding = self.encoding.without_categories((weights == 0.0) & (self.category_weights > 0.0))
-        return replace(model, encoding=encoding, category_weights=weights)
+        return replace(model, encoding=encoding, category_weights=weights, ledger=ledger)
 
     def counted(self, rows: DistinctRows) -> Self:
         """The model with the same structures and weights, and the counts of these rows alone."""
-        return reduce(add, map(self._counted, encoded_parts(rows, self.encoding)))
+        return replace(reduce(add, map(self._counted, encoded_parts(rows, self.encoding))), ledger=None)
 
     def _counted(self, rows: TrainingRows) -> Self:
         model = self._with((each.view.counted(rows) for each in self.views), rows.class_weights)
@@ -110,7 +114,8 @@ class EvidenceModel:
         views = (a.view + b.view for a, b in zip(self.views, other.views, strict=True))
         weights = self.category_weights + other.category_weights
         total = self._with(views, self.class_weights + other.class_weights)
-        return replace(total, encoding=self.encoding + other.encoding, category_weights=weights)
+        ledger = united(self.ledger, other.ledger)
+        return replace(total, encoding=self.encoding + other.encoding, category_weights=weights, ledger=ledger)
 
     def _with(self, views: Iterable[FittedView], class_weights: Array) -> Self:
         """The same weights of other views."""

@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from likely.data.ledger import Ledger
 from likely.data.new_files import new_file
 from likely.errors import InputError, ModelFileError, listed
 from likely.families import MEMBERS
@@ -109,6 +110,7 @@ for _kind in (
         Counts,
         DocumentSums,
         JointStatistics,
+        Ledger,
         Moments,
         PairCounts,
         PatternMoments,

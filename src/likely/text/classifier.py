@@ -14,12 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 from likely.choice.term_options import Sample, TermChoice
 from likely.data.frames import target_names
 from likely.data.labels import EncodedLabels, encode_labels
+from likely.data.ledger import Ledger
 from likely.data.sources import in_memory, targets_apart
 from likely.data.validation import read_weights
 from likely.errors import InputError, check_choice, check_number, listed
 from likely.estimators import posterior
 from likely.estimators.base import Learner
-from likely.estimators.model_options import check_alike
+from likely.estimators.model_options import check_alike, check_ledger
 from likely.estimators.posterior import about
 from likely.families.text.declared import term_model
 from likely.families.text.term_models import ComplementTerms, left_out, unobserved
@@ -90,6 +91,9 @@ class TextClassifier(TextDensities):
     max_iter : int, default=5
         Maximum number of EM iterations for each weight up to the chosen one. Few iterations are safer where few
         documents have labels.
+    ledger : bool, default=False
+        Whether to keep hashes of the learnt rows, so that `forget` refuses rows that were never learnt, or were
+        forgotten already.
 
     Attributes
     ----------
@@ -134,6 +138,7 @@ class TextClassifier(TextDensities):
         unlabeled: object = None,
         unlabeled_weight: float | str = "auto",
         max_iter: int = 5,
+        ledger: bool = False,
     ) -> None:
         self.vectorizer = vectorizer
         self.family = family
@@ -144,6 +149,7 @@ class TextClassifier(TextDensities):
         self.unlabeled = unlabeled
         self.unlabeled_weight = unlabeled_weight
         self.max_iter = max_iter
+        self.ledger = ledger
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -177,7 +183,8 @@ class TextClassifier(TextDensities):
             )
         sums = TermSums.empty_sums()
         choices = (TermChoice(model, 0.0, 1.0, None),)
-        return TextFit(vocabulary, sums, choices, copy.deepcopy(self.class_prior), pairs=self.order == 2)
+        ledger = Ledger.empty() if self.ledger else None
+        return TextFit(vocabulary, sums, choices, copy.deepcopy(self.class_prior), pairs=self.order == 2, ledger=ledger)
 
     def fit(self, X: DocumentsLike, y: LabelsLike, sample_weight: WeightsLike | None = None) -> Self:
         """Fit the model to documents.
@@ -345,6 +352,7 @@ class TextClassifier(TextDensities):
         --------
         partial_fit : Adds documents.
         """
+        check_ledger(self, self._fitted().ledger)
         fit, documents = self._labeled(self._fitted(), X, y, sample_weight)
         self._fit = fit.without(documents)
         return self
