@@ -87,6 +87,14 @@ class SourceError(InputError):
     """Rows that cannot be read: a missing or damaged file, a failing query, or a source that changes between passes."""
 
 
+class NotLearntError(InputError):
+    """A row to be forgotten that is not in the ledger of learnt rows; `row` is its number in X."""
+
+    def __init__(self, message: str, row: int = 0) -> None:
+        self.row = row
+        super().__init__(message)
+
+
 class NoDensityError(InputError):
     """A method that needs a density which the model does not have."""
 

@@ -165,8 +165,8 @@ def _source(reading: ColumnReading | None) -> str:
         signs += [f"thousands {form.thousands!r}"] if form.thousands else []
         signs += [f"decimal {form.decimal!r}"] if form.decimal != "." else []
         what = _joined(what, " with ".join(["numbers in text", *([" and ".join(signs)] if signs else [])]))
-    if reading.doubt:
-        what = _joined(what, f"text as it is: {reading.doubt}")
+    if reading.doubtful:
+        what = _joined(what, "numbers or dates that can be read in two ways, used as text")
     if reading.strays:
         what = _joined(what, f"{reading.strays:.1%} other text, read as missing")
     return what

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib.metadata import version
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from sklearn.utils.validation import check_is_fitted
 
@@ -32,7 +32,7 @@ from likely.data.target_checks import warn_target
 from likely.data.validation import read_table
 from likely.errors import InputError, InputTypeError, LikelyError, NoEvidenceError, check_number
 from likely.estimators.column_table import column_table, family_decisions
-from likely.estimators.model_options import check_alike
+from likely.estimators.model_options import check_alike, check_ledger
 from likely.estimators.posterior import Posterior
 from likely.families.estimation import Estimation
 from likely.model import persistence
@@ -59,6 +59,7 @@ class Learner(NamedOptions):
     estimation: str
     unlabeled: Any = None
     unlabeled_weight: float | str = "auto"
+    ledger: bool = False
     max_iter: int = 200
     tol: float = 1e-6
     _target_shape: tuple[int, ...] = (0,)  # of the targets of a row, where y are numbers; () for a single one
@@ -69,8 +70,9 @@ class Learner(NamedOptions):
     _record: ColumnRecord | None = None
     _periodic_dates: bool = True  # whether periodic parts of dates may have a family of their own
     _fit: Fit
-    _estimates: tuple[JointModel, Array] | None
+    _estimates: tuple[JointModel, Array] | None = None
     _held_out: tuple[float, int] | None = None  # leave-one-out log-loss of a fit, and the number of its rows
+    _derived: ClassVar[tuple[str, ...]] = ("_estimates",)  # attributes that follow from the others, when first needed
 
     @abstractmethod
     def _declared(self, names: Sequence[str]) -> Declared:
@@ -98,6 +100,11 @@ class Learner(NamedOptions):
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_fit" in vars(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The state that is pickled, which predictions do not change."""
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name not in self._derived}
 
     # -- fitting
 
@@ -145,13 +152,13 @@ class Learner(NamedOptions):
         first = batches.first
         if not batches.in_chunks:
             self._check_target(first.counts)
-        fit = fit_model(batches, self._declared(first.table.names), self._fit_options())
+        fit = self._recorded(fit_model(batches, self._declared(first.table.names), self._fit_options()), batches)
         estimates = fit.estimate()
         self._check_model(estimates[0])
         if batches.in_chunks:
             self._check_target(fit.statistics.counts)
         held_out = self._leave_one_out_loss(batches, fit, estimates[0])
-        self._set_fit(first, fit, estimates, self._recorded(batches, fit.specification))._held_out = held_out
+        self._set_fit(first, fit, estimates, self._column_record(batches, fit.specification))._held_out = held_out
         return self
 
     def _leave_one_out_loss(self, batches: Batches, fit: Fit, model: JointModel) -> tuple[float, int] | None:
@@ -200,14 +207,18 @@ class Learner(NamedOptions):
         weight = None if isinstance(self.unlabeled_weight, str) else float(self.unlabeled_weight)
         return EMOptions(int(self.max_iter), float(self.tol), weight)
 
-    def _recorded(self, batches: Batches, specification: Specification) -> ColumnRecord:
+    def _column_record(self, batches: Batches, specification: Specification) -> ColumnRecord:
         """What was found about the columns of training rows, or of those of a source that were drawn."""
         return ColumnRecord.of(batches.known, batches.inputs, specification.set_aside)
+
+    def _recorded(self, fit: Fit, batches: Batches) -> Fit:
+        """The fit of some rows, with a ledger of them if the option asks for it."""
+        return fit.recorded(batches) if self.ledger else fit
 
     def _columns_of(self, batches: Batches) -> Any:
         """The table of columns of a fit of these rows."""
         specification = self._specify(batches)
-        first, record = batches.first, self._recorded(batches, specification)
+        first, record = batches.first, self._column_record(batches, specification)
         families, constant = getattr(self, "families", None), record.constant(first.table.reading)
         decisions = family_decisions(specification, families, hasattr(self, "families"), constant)
         return column_table(record, first.table.reading, decisions, FrameSchema.of(first.X).backend)
@@ -244,7 +255,8 @@ class Learner(NamedOptions):
     ) -> Self:
         """Become fitted; the columns are those of `first`, a batch of the rows."""
         self._record = ColumnRecord.of(first, None, fit.specification.set_aside) if record is None else record
-        self._frame = remember_columns(self, first.X, first.targets, first.table.reading)
+        schema = remember_columns(self, first.X, first.targets, first.table.reading)
+        self._frame = schema.without_categories(dict.fromkeys(fit.specification.set_aside))  # such as identifiers
         self._target_shape = first.table.target_shape
         self.__dict__.pop("prior_shift_", None)  # of an earlier fit
         return self._become(fit, estimates)
@@ -253,6 +265,11 @@ class Learner(NamedOptions):
         """Adopt another fit of the same columns; None is estimated when it is needed first."""
         self._fit, self._estimates, self._held_out = fit, estimates, None
         return self
+
+    def _reduced(self, fit: Fit) -> Self:
+        """Adopt the fit of fewer rows; the schema forgets categories that no row has any more."""
+        self._frame = self._frame.without_categories(self._fit.categories_before(fit))
+        return self._become(fit)
 
     # -- updates
 
@@ -357,17 +374,17 @@ class Learner(NamedOptions):
         self._check_options()
         batches = self._batches(X, y, sample_weight, self._table)
         specification, first = self._specify(batches, expected, in_batches=True), batches.first
-        fit = fit_by_sums(specification, batches)
+        fit = self._recorded(fit_by_sums(specification, batches), batches)
         check_expected(fit.statistics, specification.expected)
-        return self._set_fit(first, fit, record=self._recorded(batches, specification))
+        return self._set_fit(first, fit, record=self._column_record(batches, specification))
 
     @one_at_a_time
     def forget(self, X: TableLike, y: TargetsLike, sample_weight: WeightsLike | None = None) -> Self:
         """Remove training rows from the model, as if it had been fitted without them.
 
         Classes and categories without remaining rows are removed. Rows that cannot have been in the fit raise an error
-        where the statistics show it, and the model is then unchanged. Models that were fitted with unlabeled rows
-        cannot be updated; fit them again.
+        where the statistics show it, or in any case with ``ledger=True``, and the model is then unchanged. Models that
+        were fitted with unlabeled rows cannot be updated; fit them again.
 
         Parameters
         ----------
@@ -397,7 +414,9 @@ class Learner(NamedOptions):
         >>> model.classes_
         array([0, 1])
         """
-        return self._become(self._fitted().without(self._batches(X, y, sample_weight, self._read)))
+        fit = self._fitted()
+        check_ledger(self, fit.ledger)
+        return self._reduced(fit.without(self._batches(X, y, sample_weight, self._read)))
 
     @one_at_a_time
     def drop_class(self, label: object) -> Self:
@@ -426,7 +445,7 @@ class Learner(NamedOptions):
         >>> QuadraticDiscriminant().fit(*load_iris(return_X_y=True)).drop_class(2).classes_
         array([0, 1])
         """
-        return self._become(self._fitted().without_class(label))
+        return self._reduced(self._fitted().without_class(label))
 
     def _with(self, fit: Fit, estimates: tuple[JointModel, Array] | None = None) -> Self:
         """Another estimator with the same options and columns, and this fit."""

@@ -64,6 +64,9 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Join
         How columns are read, where their values should not decide: as numbers, text as it stands, categories, or dates.
     normalize : bool, default=False
         Whether categories that differ in blanks at their ends or in case only are the same.
+    ledger : bool, default=False
+        Whether to keep hashes of the learnt rows, so that `forget` refuses rows that were never learnt, or were
+        forgotten already.
 
     Attributes
     ----------
@@ -137,6 +140,7 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Join
         tol: float = 1e-6,
         types: TypesLike | None = None,
         normalize: bool = False,
+        ledger: bool = False,
     ) -> None:
         self.covariance = covariance
         self.shrinkage = shrinkage
@@ -149,6 +153,7 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Join
         self.tol = tol
         self.types = types
         self.normalize = normalize
+        self.ledger = ledger
 
     def _family(self) -> Gaussian:
         return Gaussian(self.covariance, True, self.shrinkage, self.unbiased, self.prior)
@@ -323,6 +328,9 @@ class QuadraticDiscriminant(JointDensity, Posterior):
         How columns are read, where their values should not decide: as numbers, text as it stands, categories, or dates.
     normalize : bool, default=False
         Whether categories that differ in blanks at their ends or in case only are the same.
+    ledger : bool, default=False
+        Whether to keep hashes of the learnt rows, so that `forget` refuses rows that were never learnt, or were
+        forgotten already.
 
     Attributes
     ----------
@@ -383,6 +391,7 @@ class QuadraticDiscriminant(JointDensity, Posterior):
         tol: float = 1e-6,
         types: TypesLike | None = None,
         normalize: bool = False,
+        ledger: bool = False,
     ) -> None:
         self.covariance = covariance
         self.groups = groups
@@ -395,6 +404,7 @@ class QuadraticDiscriminant(JointDensity, Posterior):
         self.tol = tol
         self.types = types
         self.normalize = normalize
+        self.ledger = ledger
 
     def _family(self) -> Gaussian:
         shared = False if self.groups is None else self.groups
@@ -440,6 +450,9 @@ class NearestPrototype(JointDensity, Posterior):
         How columns are read, where their values should not decide: as numbers, text as it stands, categories, or dates.
     normalize : bool, default=False
         Whether categories that differ in blanks at their ends or in case only are the same.
+    ledger : bool, default=False
+        Whether to keep hashes of the learnt rows, so that `forget` refuses rows that were never learnt, or were
+        forgotten already.
 
     Attributes
     ----------
@@ -502,6 +515,7 @@ class NearestPrototype(JointDensity, Posterior):
         tol: float = 1e-6,
         types: TypesLike | None = None,
         normalize: bool = False,
+        ledger: bool = False,
     ) -> None:
         self.covariance = covariance
         self.shrinkage = shrinkage
@@ -513,6 +527,7 @@ class NearestPrototype(JointDensity, Posterior):
         self.tol = tol
         self.types = types
         self.normalize = normalize
+        self.ledger = ledger
 
     def _family(self) -> Gaussian:
         return Gaussian(self.covariance, True, self.shrinkage, self.unbiased, self.prior)

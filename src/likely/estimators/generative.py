@@ -90,6 +90,7 @@ class JointDensity(Learner):
         unlabeled_weight: float | str = "auto",
         types: TypesLike | None = None,
         normalize: bool = False,
+        ledger: bool = False,
     ) -> None:
         self.families = families
         self.class_prior = class_prior
@@ -102,6 +103,7 @@ class JointDensity(Learner):
         self.unlabeled_weight = unlabeled_weight
         self.types = types
         self.normalize = normalize
+        self.ledger = ledger
 
     def _family(self) -> Family:
         """The family of all columns, of estimators that have one."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -18,6 +17,7 @@ from likely.model.block import Block
 from likely.model.calibration import Calibration
 from likely.model.explanation import Explanation, LinearBlock
 from likely.numerics.arrays import all_finite
+from likely.numerics.caches import cached_property
 from likely.numerics.special import log_softmax_into, log_sum_exp, softmax_into
 from likely.numerics.threads import single_threaded_blas_for
 from likely.typing import AnyArray, Array
