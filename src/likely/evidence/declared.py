@@ -45,8 +45,8 @@ class EvidenceColumns:
         if not len(self.columns):
             raise InputError(
                 f"X has no columns that EvidenceClassifier can use. It has {listed(table.names)}. Set aside are "
-                "columns that are constant, have no values, or differ in nearly every row. Pass numbers, or columns whose "
-                "values several rows share."
+                "columns that are constant, have no values, or differ in nearly every row. Pass numbers, or columns "
+                "whose values several rows share."
             )
         if len(self.texts) == len(self.columns):
             raise InputError(
