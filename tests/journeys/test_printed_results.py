@@ -9,16 +9,23 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.datasets import load_iris
+from sklearn.utils import get_tags
 
 from likely import (
     Categorical,
+    EvidenceClassifier,
     GenerativeClassifier,
+    HybridClassifier,
+    Imputer,
     LinearDiscriminant,
+    MixtureModel,
     NaiveBayes,
     NearestPrototype,
     QuadraticDiscriminant,
+    SoftmaxRegression,
     load,
 )
+from likely.errors import InputError
 from likely.model.rendering import short_names
 
 IRIS = load_iris(return_X_y=True)
@@ -149,3 +156,26 @@ def test_the_summary_of_linear_discriminants_has_their_coefficients_and_proporti
     mass = [[0.8293776, 0.02410215], [1.5344731, 2.16452123], [-2.2012117, -0.93192121], [-2.8104603, 2.83918785]]
     assert_allclose(np.abs(values[:4]), np.abs(mass), rtol=5e-6)
     assert values[4].tolist() == [0.9912, 0.0088]
+
+
+def test_the_error_about_identifiers_alone_names_the_columns() -> None:
+    frame = pd.DataFrame({"v": [f"c{i}" for i in range(600)]})
+    with pytest.raises(InputError, match=r"X has no columns that EvidenceClassifier can use\. It has 'v'"):
+        EvidenceClassifier().fit(frame, np.repeat(["a", "b"], 300))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "takes"),
+    [
+        (GenerativeClassifier(), True),
+        (NaiveBayes(), True),
+        (EvidenceClassifier(), True),
+        (HybridClassifier(), True),
+        (MixtureModel(), True),
+        (Imputer(), True),
+        (LinearDiscriminant(), False),
+        (SoftmaxRegression(), False),
+    ],
+)
+def test_the_tags_of_scikit_learn_say_which_estimators_take_categories(estimator: Any, takes: bool) -> None:
+    assert get_tags(estimator).input_tags.categorical == takes

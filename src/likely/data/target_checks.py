@@ -11,7 +11,7 @@ from likely.data.categories import normalized_label
 from likely.errors import TargetWarning, amount, listed, warn
 from likely.statistics.counts import Counts
 
-FEW_ROWS = 20  # fewer rows are not checked for distinct and single labels
+FEW_ROWS = 50  # fewer rows are not checked for distinct and single labels
 MANY_NUMBERS = 20  # classes up to which text may be numbers
 MOST_DISTINCT = 0.5  # proportion of rows with a label of their own
 PARSED = 0.95  # proportion of labels that are numbers
@@ -23,7 +23,7 @@ SIGNS = re.compile(r"[^\d\s]")
 def warn_target(counts: Counts) -> None:
     """Warn about the labels of a fit, by their numbers of rows; at most once for each kind.
 
-    Labels that differ by case or by blanks at the ends are reported for any number of rows, the other kinds from 20
+    Labels that differ by case or by blanks at the ends are reported for any number of rows, the other kinds from 50
     rows on: numbers in text (more than 20), more classes than half the rows, and classes of one row.
     """
     present = counts.rows > 0

@@ -155,6 +155,7 @@ class JointDensity(Learner):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not self._dense
         tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = self._others is not None
         return tags
 
     def _checked(self, table: Table, remedy: str) -> Table:

@@ -154,5 +154,5 @@ class Imputer(TransformerMixin, NamedOptions):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
+        tags.input_tags.allow_nan = tags.input_tags.categorical = True
         return tags

@@ -197,7 +197,7 @@ class EvidenceClassifier(Posterior):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = tags.input_tags.categorical = True
         tags.input_tags.allow_nan = True
         return tags
 
