@@ -52,7 +52,7 @@ from likely.evaluation.held_out_scores import (
     RowResults,
     cross_validation,
 )
-from likely.evaluation.refitting import estimator_type, refit_classifier, refit_regressor
+from likely.evaluation.refitting import check_jobs, estimator_type, refit_classifier, refit_regressor
 from likely.evaluation.score_names import score_values, scoring_names
 from likely.evaluation.scoring import FoldModel, baseline_scores, rank_scores, recalls
 from likely.evaluation.source_folds import cross_validate_source, fold_model
@@ -188,6 +188,7 @@ def cross_validate(
     kind = estimator_type(model, "model")
     options = FoldOptions(_only_folds(folds, cv), random_state, groups, copies)
     options.check()
+    check_jobs(n_jobs)
     names = scoring_names(scoring, kind == "regressor")
     found = _cross_validated(model, kind, X, y, sample_weight, options, n_jobs)
     for name in names:
