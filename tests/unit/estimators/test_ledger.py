@@ -62,9 +62,7 @@ def test_rows_are_forgotten_once(model: Any, X: Any) -> None:
     y, gone = targets(model), np.arange(10)
     fitted = model.fit(X, y).forget(part(X, gone), y[gone])
     before = state(fitted)
-    with pytest.raises(
-        NotLearntError, match=r"X, row 0: no row with these values, label .* is among the"
-    ) as error:
+    with pytest.raises(NotLearntError, match=r"X, row 0: no row with these values, label .* is among the") as error:
         fitted.forget(part(X, gone), y[gone])
     assert error.value.row == 0
     with pytest.raises(NotLearntError, match="X, row 1"):
