@@ -158,7 +158,10 @@ class Learner(NamedOptions):
         if batches.in_chunks:
             self._check_target(fit.statistics.counts)
         held_out = self._leave_one_out_loss(batches, fit, estimates[0])
-        self._set_fit(first, fit, estimates, self._column_record(batches, fit.specification))._held_out = held_out
+        record = self._column_record(batches, fit.specification)
+        if isinstance(self, Posterior) and hasattr(self, "families"):
+            record = record.examined(batches.known, fit.specification.used)
+        self._set_fit(first, fit, estimates, record)._held_out = held_out
         return self
 
     def _leave_one_out_loss(self, batches: Batches, fit: Fit, model: JointModel) -> tuple[float, int] | None:
@@ -218,7 +221,8 @@ class Learner(NamedOptions):
     def _columns_of(self, batches: Batches) -> Any:
         """The table of columns of a fit of these rows."""
         specification = self._specify(batches)
-        first, record = batches.first, self._column_record(batches, specification)
+        record = self._column_record(batches, specification).examined(batches.known, specification.used)
+        first = batches.first
         families, constant = getattr(self, "families", None), record.constant(first.table.reading)
         decisions = family_decisions(specification, families, hasattr(self, "families"), constant)
         return column_table(record, first.table.reading, decisions, FrameSchema.of(first.X).backend)

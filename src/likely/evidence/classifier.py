@@ -258,8 +258,7 @@ class EvidenceClassifier(Posterior):
         core._fit_batches(batches)
         with progress("views of EvidenceClassifier") as step:
             model, learnt = self._learnt(distinct_rows(batch, found.columns), found.found_by(core), step)
-        record = ColumnRecord.of(batches.known, batches.inputs, core.specification_.set_aside)
-        return self._become(batch, model, core, learnt.pooled, learnt.shares, record)
+        return self._become(batch, model, core, learnt.pooled, learnt.shares, core._fitted_record)
 
     def _become(
         self,

@@ -64,7 +64,7 @@ class Specification:
     @property
     def choices(self) -> tuple[Choice, ...]:
         """The families of columns that were chosen by leave-one-out log-density."""
-        aside = (Choice((name,), "set aside", {}, {}, 0.0, reason="identifier or free text") for name in self.set_aside)
+        aside = (Choice((name,), "set aside", {}, {}, 0.0, reason="see columns_") for name in self.set_aside)
         return (*(choice for plan in self.plans for choice in plan.choices), *aside)
 
     @property
@@ -79,6 +79,12 @@ class Specification:
             else:
                 found.update({name: family._of_column(name) for name in columns})
         return found
+
+    @property
+    def used(self) -> list[int]:
+        """The columns that some family models or reads."""
+        aside = set(self.set_aside)
+        return [j for j, name in enumerate(self.names) if name not in aside]
 
     @cached_property
     def set_aside(self) -> tuple[str, ...]:
