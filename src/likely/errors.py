@@ -87,6 +87,14 @@ class SourceError(InputError):
     """Rows that cannot be read: a missing or damaged file, a failing query, or a source that changes between passes."""
 
 
+class NotLearntError(InputError):
+    """A row to be forgotten that is not in the ledger of learnt rows; `row` is its number in X."""
+
+    def __init__(self, message: str, row: int = 0) -> None:
+        self.row = row
+        super().__init__(message)
+
+
 class NoDensityError(InputError):
     """A method that needs a density which the model does not have."""
 
@@ -153,6 +161,10 @@ class NotConvergedWarning(LikelyWarning, ConvergenceWarning):
 
 class EarlyChoiceWarning(LikelyWarning):
     """A first batch of few rows determines the family of a column for all later batches."""
+
+
+class LeakWarning(LikelyWarning):
+    """Some columns alone predict the class of nearly all rows, as a column does that is only known after the class."""
 
 
 class DependentColumnsWarning(LikelyWarning):

@@ -197,6 +197,7 @@ def _situations() -> dict[str, Rows]:
 SITUATIONS = _situations()
 
 
+@pytest.mark.filterwarnings("ignore::likely.errors.TargetWarning")
 @every_model
 @with_prior_knowledge
 @pytest.mark.parametrize("situation", SITUATIONS)
@@ -278,12 +279,14 @@ def test_shrinkage_makes_a_rank_deficient_class_estimable() -> None:
     assert_allclose(model.log_joint(X)[:, 1], wanted, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore::likely.errors.TargetWarning")
 @pytest.mark.parametrize("name", [*OWN_FULL, "QuadraticDiscriminant-diagonal", "QuadraticDiscriminant-spherical"])
 def test_a_class_with_one_row_has_no_own_covariance_of_maximum_likelihood(name: str) -> None:
     X, y = SITUATIONS["a class with one row"]
     refused(MODELS[name]("mle"), X, y, "class 'c'", "'x0'", "'x1'", "'x2'", "shrinkage", "bayes", "1 row")
 
 
+@pytest.mark.filterwarnings("ignore::likely.errors.TargetWarning")
 @pytest.mark.parametrize("name", SHARED_FULL)
 def test_a_class_with_one_row_takes_part_in_a_shared_covariance(name: str) -> None:
     X, y = SITUATIONS["a class with one row"]
@@ -294,6 +297,7 @@ def test_a_class_with_one_row_takes_part_in_a_shared_covariance(name: str) -> No
     assert_allclose(model.log_joint(X)[:, 2], wanted, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore::likely.errors.TargetWarning")
 def test_a_class_with_one_row_has_the_student_predictive_of_its_posterior() -> None:
     X, y = SITUATIONS["a class with one row"]
     prior = NormalInverseWishart(mean=[1.0, 2.0, 3.0], mean_rows=0.5, degrees=6.0, scale=np.diag([1.0, 2.0, 3.0]))
@@ -434,6 +438,7 @@ def test_a_column_that_varies_only_between_classes_has_no_maximum_and_is_named(n
     refused(MODELS[name]("mle"), frame, y, "'label in disguise'", "every class", "shrinkage", "estimation='bayes'")
 
 
+@pytest.mark.filterwarnings("ignore::likely.errors.TargetWarning")
 def test_the_reference_prior_reports_too_few_rows() -> None:
     X, y = SITUATIONS["a class with one row"]
     model = QuadraticDiscriminant(prior=NormalInverseWishart.reference(), estimation="bayes")
@@ -1265,6 +1270,7 @@ LABELS: dict[str, Callable[[NDArray[np.int64]], Any]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::likely.errors.TargetWarning")
 @pytest.mark.parametrize("labels", LABELS)
 @pytest.mark.parametrize("estimator", [LinearDiscriminant, QuadraticDiscriminant, NearestPrototype])
 def test_the_type_of_labels_changes_no_posterior(labels: str, estimator: Any) -> None:
@@ -1327,6 +1333,7 @@ def test_up_to_a_thousand_classes_of_two_rows_each_are_distinguished(name: str, 
     assert_allclose(model.predict_proba(centres).sum(axis=1), 1.0, rtol=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore::likely.errors.TargetWarning")
 def test_a_thousand_classes_of_one_row_each_are_distinguished() -> None:
     X = np.random.default_rng(10).uniform(-1000.0, 1000.0, size=(1000, 3))
     for name in ("LinearDiscriminant", "QuadraticDiscriminant", "NearestPrototype", "GenerativeClassifier"):

@@ -154,7 +154,7 @@ def test_families_are_chosen_by_the_values_of_all_chunks() -> None:
             "whole, then not": np.concatenate([np.arange(100) % 4, rng.normal(size=100)]),
             "large, then small": np.concatenate([rng.poisson(30, 100), rng.poisson(5, 100)]),
             "missing values at the end": np.concatenate([rng.normal(size=199), [np.nan]]),
-            "wide": rng.integers(-(10**12), 10**12, 200),
+            "wide": np.rint(rng.normal(scale=1e12, size=200)).astype(np.int64),
         }
     )
     y = np.arange(200) % 2

@@ -185,7 +185,7 @@ class _Column:
                 instants = dates.read(texts)
                 strays = self._strays(texts, counts, np.isnat(instants), "date")
                 return replace(self._dates(instants, dates.kind, dates), strays=strays)
-        return replace(self._text(), doubt=doubt)
+        return replace(self._text(), doubtful=bool(doubt))
 
     def _strays(self, texts: Sequence[str], counts: Any, lost: Any, what: str) -> float:
         """The proportion of rows with text that is missing among numbers or dates, which is reported."""

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from likely.choice.column_types import ColumnProfile
+from likely.choice.leaks import Leak, find_leaks, warn_of_leaks
 from likely.data.batches import Batch
 from likely.data.reading import ColumnReading, Reading
 from likely.data.table import Table, features_of
-from likely.errors import amount
+from likely.errors import ColumnWarning, amount, warn
 from likely.model.persistence import register
 
 MOST_ROWS = 20_000  # in which distinct fractions are counted
@@ -47,7 +48,8 @@ class ColumnRecord:
     missing: tuple[int, ...]
     distinct: tuple[int, ...]
     targets: tuple[str, ...] = ()
-    notes: dict[str, str] = field(default_factory=dict)  # why a column is set aside, and leaks
+    notes: dict[str, str] = field(default_factory=dict)  # why a column is set aside, or may be an identifier
+    leaks: tuple[Leak, ...] = ()
 
     @classmethod
     def of(cls, batch: Batch, inputs: Sequence[str] | None = None, aside: Collection[str] = ()) -> ColumnRecord:
@@ -75,9 +77,27 @@ class ColumnRecord:
             return names
         return {part for column in reading.columns for part in column.names if column.name in names}
 
-    def with_notes(self, notes: Mapping[str, str]) -> ColumnRecord:
-        """The same with more remarks."""
-        return replace(self, notes={**self.notes, **notes})
+    def examined(self, batch: Batch, used: Sequence[int]) -> ColumnRecord:
+        """The same with what warnings report of the columns in use: leaks, and those that may be identifiers."""
+        table = batch.table
+        if not table.is_frame or not len(batch.codes):
+            return self
+        names = {} if table.reading is None else table.reading.input_names
+        leaks = find_leaks(table, batch.codes, batch.counts.classes, batch.weights, used)
+        warn_of_leaks(leaks)
+        notes = {}
+        kept = () if table.reading is None else table.reading.no_identifiers
+        for j in (j for j in used if j not in kept):
+            doubt = ColumnProfile.at(table.whole, j, None, frame=True).may_be_identifier
+            if doubt:
+                name = names.get(table.names[j], table.names[j])
+                notes[name] = f"may be an identifier ({doubt})"
+                warn(
+                    f"Column {name!r} is used, and may identify rows ({doubt}). If it does, set it aside: "
+                    f"families={{{name!r}: None}}.",
+                    ColumnWarning,
+                )
+        return replace(self, notes={**self.notes, **notes}, leaks=tuple(leaks))
 
     def table(self, reading: Reading | None, decisions: Mapping[str, ColumnDecision]) -> dict[str, list[Any]]:
         """The columns of the table of decisions, from those on the columns that are modelled."""
@@ -94,12 +114,14 @@ class ColumnRecord:
         self, name: str, reading: ColumnReading | None, decisions: Mapping[str, ColumnDecision]
     ) -> ColumnDecision:
         """What a column of the input became."""
-        note = self.notes.get(name, "")
-        used = [part for part in (reading.names if reading else (name,)) if not decisions[part].is_set_aside]
+        parts = (name,) if reading is None else reading.names
+        leaks = [f"leak: {leak.message}" for leak in self.leaks if leak.column in parts]
+        note = _joined(self.notes.get(name, ""), *leaks)
+        used = [part for part in parts if not decisions[part].is_set_aside]
         if reading is not None and reading.parts and used:
             change = f"types={{{name!r}: 'text'}}"
             return ColumnDecision(f"expanded to {', '.join(used)}", _joined(_source(reading), note), change)
-        found = decisions[(reading.names if reading else (name,))[0]]
+        found = decisions[parts[0]]
         if found.is_set_aside:
             return _set_aside(name, found, note, self.distinct[self.names.index(name)])
         change = found.change
@@ -123,24 +145,28 @@ def _set_aside(name: str, found: ColumnDecision, note: str, distinct: int) -> Co
 
 
 def column_lines(table: Mapping[str, list[Any]]) -> list[str]:
-    """The table of decisions in a few lines: columns by decision, and those set aside with the reason."""
+    """The table of decisions in a few lines: columns by decision, those set aside with the reason, and leaks."""
     rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
     families: dict[str, list[str]] = {}
-    lines, aside = [], []
+    lines, aside, leaks = [], [], []
     for row in rows:
         if row["decision"] == SET_ASIDE:
             aside.append(f"{row['column']!r} ({row['reason']})" if row["reason"] else repr(row["column"]))
-        elif row["decision"].startswith("expanded to"):
+            continue
+        if "leak: " in row["reason"]:
+            leaks.append(f"leak: {row['reason'].partition('leak: ')[2]}")
+        if row["decision"].startswith("expanded to"):
             lines.append(f"{row['column']!r} {row['decision']}")
         elif row["decision"] != "target":
-            families.setdefault(row["decision"].partition(", joint")[0], []).append(row["type"])
+            family, joint, _ = row["decision"].partition(", joint")
+            families.setdefault(f"one joint {family}" if joint else family, []).append(row["type"])
     counts = [
         f"{', '.join(amount(kinds.count(kind), kind, _plural(kind)) for kind in dict.fromkeys(kinds))} as {family}"
         for family, kinds in families.items()
     ]
     more = [f"and {len(aside) - SHOWN} more"] if len(aside) > SHOWN + 1 else []
     shown = aside if not more else aside[:SHOWN]
-    return [*counts, *lines, *([f"set aside: {', '.join(shown + more)}"] if aside else [])]
+    return [*counts, *lines, *([f"set aside: {', '.join([*shown, *more])}"] if aside else []), *leaks]
 
 
 def _plural(kind: str) -> str:
@@ -164,8 +190,8 @@ def _source(reading: ColumnReading | None) -> str:
         signs += [f"thousands {form.thousands!r}"] if form.thousands else []
         signs += [f"decimal {form.decimal!r}"] if form.decimal != "." else []
         what = _joined(what, " with ".join(["numbers in text", *([" and ".join(signs)] if signs else [])]))
-    if reading.doubt:
-        what = _joined(what, f"text as it is: {reading.doubt}")
+    if reading.doubtful:
+        what = _joined(what, "numbers or dates that can be read in two ways, used as text")
     if reading.strays:
         what = _joined(what, f"{reading.strays:.1%} other text, read as missing")
     return what

@@ -12,6 +12,7 @@ import numpy as np
 from likely.choice import identifiers
 from likely.data.batches import Batch, Batches
 from likely.data.table import Table
+from likely.errors import InputError
 from likely.families.base import Family
 from likely.families.bernoulli import Bernoulli
 from likely.families.categorical import Categorical
@@ -307,12 +308,22 @@ def _distinct(values: AnyArray, low: int, high: int) -> AnyArray | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnProfiles:
-    """Profiles of some columns, which add up over rows."""
+    """Profiles of some columns, which add up over rows.
+
+    `mixed` are the places of columns that have numbers in some parts of the rows and text in others.
+    """
 
     each: tuple[ColumnProfile, ...]
+    mixed: frozenset[int] = frozenset()
 
     def __add__(self, other: ColumnProfiles) -> ColumnProfiles:
-        return ColumnProfiles(tuple(a + b for a, b in zip(self.each, other.each, strict=True)))
+        pairs = list(zip(self.each, other.each, strict=True))
+        mixed = {
+            i
+            for i, (a, b) in enumerate(pairs)
+            if a.rows and b.rows and (a.kind == "category") != (b.kind == "category")
+        }
+        return ColumnProfiles(tuple(a + b for a, b in pairs), self.mixed | other.mixed | mixed)
 
 
 def _batch_profiles(columns: Sequence[int], batch: Batch) -> ColumnProfiles | None:
@@ -332,10 +343,27 @@ def column_profiles(batches: Batches, columns: Sequence[int]) -> list[ColumnProf
         return []  # no pass
     total = batches.total(partial(_batch_profiles, tuple(columns)), every=True)
     assert total is not None
+    if total.mixed:
+        raise _mixed_types(batches, columns[min(total.mixed)])
     if not batches.in_chunks or not any(profile.needs_sample for profile in total.each):
         return list(total.each)
     drawn = column_profiles(batches.in_memory, columns)
     return [profile.with_sample(some) for profile, some in zip(total.each, drawn, strict=True)]
+
+
+def _mixed_types(batches: Iterable[Batch], j: int) -> InputError:
+    """The error on a column that has numbers in some parts of a source and text in others, with its first text."""
+    for table, _ in tables(batches):
+        if table.kinds[j] == "category" and table.has_categories(j):
+            (column,) = table.categories([j])
+            codes = column.part(0, table.rows)
+            row = int(np.flatnonzero(codes >= 0)[0])
+            text, name = column.vocabulary[codes[row]], table.names[j]
+            break
+    return InputError(
+        f"Column {name!r}, row {table.start + row}: {text!r} is text, and other parts of the source have numbers in "
+        f"this column. Convert it to one type in all parts, or declare families={{{name!r}: Categorical()}}."
+    )
 
 
 def text_columns(table: Table, weights: Array | None) -> AnyArray:

@@ -18,12 +18,12 @@ IDENTIFIER_ROWS = 50  # rows from which columns of a frame may be identifiers or
 IDENTIFIER_DISTINCT = 0.9  # proportion of distinct text values above which a column identifies rows
 PERHAPS_DISTINCT = 0.75  # proportion above which it may do so
 SAMPLE = 2**14  # distinct values that are kept of more than can be collected
-MOST_COUNTED = 2000  # values that the test of evenness counts at most: small departures are no evidence
+MOST_COUNTED = 2000  # values that the test of evenness counts at most: small departures do not count
 UNEVEN = 20.0  # Neyman's smooth statistic of uniform values, which is chi-squared: exceeded once in 20,000 times
 EVIDENCE = 5.0  # log-odds from which numbers identify rows
 DENSE = 12.0  # expected number of equal pairs from which distinct numbers were drawn without replacement
 WIDE = 10**8  # range from which whole numbers have more digits than measurements
-LONG = -6.0  # log-odds from which numbers of so many digits identify rows
+LONG = -6.0  # log-odds from which such numbers identify rows
 DIGITS = 10  # digits of codes of one length
 EXACT = 2.0**53  # beyond it all doubles are whole
 TIME = (5e8, 2.5e9)  # seconds since 1970, from 1985 to 2049
@@ -116,7 +116,7 @@ def sampled(values: AnyArray) -> AnyArray | None:
     It is a random sample of the distinct values that depends on them alone: samples of parts add up.
     """
     if len(values) > SAMPLE:
-        with np.errstate(invalid="ignore"):  # doubles beyond all integers, which are no identifiers
+        with np.errstate(invalid="ignore"):  # doubles beyond all integers, which do not identify rows
             hashes = scrambled(values.astype(np.int64).view(np.uint64))
         values = values[np.argpartition(hashes, SAMPLE)[:SAMPLE]]
     distinct: Array = np.unique(values)

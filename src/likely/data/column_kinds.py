@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 import narwhals as nw
@@ -58,6 +58,13 @@ class ColumnKind:
         if self.categories is None:
             return self.name
         return library.CategoricalDtype(library.Index(self.categories, dtype=self.value_type), self.ordered)
+
+    def without(self, gone: Collection[Any] | None) -> ColumnKind:
+        """The type without some of its categories, or without all of them."""
+        if self.categories is None:
+            return self
+        kept = () if gone is None else tuple(value for value in self.categories if value not in gone)
+        return replace(self, categories=kept)
 
     def to_file(self) -> tuple[Any, ...] | None:
         """The fields for a model file; None if it cannot hold the categories, such as intervals."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals as nw
@@ -153,6 +153,14 @@ class FrameSchema:
         """The names of columns whose type is boolean, in any library."""
         pairs = zip(self.names or (), self.kinds or (), strict=False)
         return frozenset(name for name, kind in pairs if kind is not None and kind.name.lower().startswith("bool"))
+
+    def without_categories(self, gone: Mapping[str, Collection[Any] | None]) -> FrameSchema:
+        """The schema without some categories of columns, or without all of them where they are None."""
+        if self.kinds is None or not gone:
+            return self
+        pairs = zip(self.names or (), self.kinds, strict=True)
+        kinds = (kind.without(gone[name]) if kind is not None and name in gone else kind for name, kind in pairs)
+        return replace(self, kinds=tuple(kinds))
 
     def to_file(self) -> dict[str, Any]:
         """The fields for a model file, without the names."""

@@ -81,7 +81,7 @@ class ColumnReading:
     date_kind: str = ""  # "date", "datetime" or "time"
     width: int = 0  # of categories that are codes of digits, all of one width: 2139 is read as 02139
     strays: float = 0.0  # the proportion of the training rows with text that is not a number or a date
-    doubt: str = ""  # why text that looks like numbers or dates is used as it is
+    doubtful: bool = False  # text of numbers or dates that can be read in two ways, and is used as it is
     normalized: bool = False  # blanks and case of categories are ignored
     declared: bool = False  # by the user, in `types`
     periodic: bool = True  # whether the model has a family for the periodic parts of dates

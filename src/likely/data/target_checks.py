@@ -1,4 +1,4 @@
-"""Warnings about targets of classifiers that are probably no classes: spellings, numbers, distinct and single labels."""
+"""Warnings about targets that are probably not classes: spellings of one label, numbers, distinct and single labels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from likely.data.categories import normalized_label
 from likely.errors import TargetWarning, amount, listed, warn
 from likely.statistics.counts import Counts
 
-FEW_ROWS = 20  # fewer rows are not checked for distinct and single labels
+FEW_ROWS = 50  # fewer rows are not checked for distinct and single labels
 MANY_NUMBERS = 20  # classes up to which text may be numbers
 MOST_DISTINCT = 0.5  # proportion of rows with a label of their own
 PARSED = 0.95  # proportion of labels that are numbers
@@ -23,7 +23,7 @@ SIGNS = re.compile(r"[^\d\s]")
 def warn_target(counts: Counts) -> None:
     """Warn about the labels of a fit, by their numbers of rows; at most once for each kind.
 
-    Labels that differ by case or by blanks at the ends are reported for any number of rows, the other kinds from 20
+    Labels that differ by case or by blanks at the ends are reported for any number of rows, the other kinds from 50
     rows on: numbers in text (more than 20), more classes than half the rows, and classes of one row.
     """
     present = counts.rows > 0
@@ -65,7 +65,8 @@ def _warn_spellings(labels: list[Any]) -> None:
     if alike:
         more = ""
         if len(alike) > 1:
-            more = f" There {'is' if len(alike) == 2 else 'are'} {amount(len(alike) - 1, 'more such group', 'more such groups')}."
+            groups_left = amount(len(alike) - 1, "more such group", "more such groups")
+            more = f" There {'is' if len(alike) == 2 else 'are'} {groups_left}."
         warn(
             f"y has {len(alike[0])} labels that differ only by case or by blanks at the ends: {listed(alike[0])}. They "
             f"are separate classes.{more} Merge them with y.str.strip().str.lower() in pandas, or "

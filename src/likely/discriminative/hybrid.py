@@ -204,7 +204,7 @@ class HybridClassifier(LinearClassifier):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = tags.input_tags.categorical = True
         return tags
 
     def _check_options(self) -> None:

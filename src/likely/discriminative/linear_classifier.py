@@ -23,7 +23,7 @@ from likely.estimators.posterior import Posterior
 from likely.families.parameters import Parameter
 from likely.model.explanation import Explanation, concatenated
 from likely.model.parameters import parameter_table
-from likely.model.rendering import frame_library, to_frame
+from likely.model.rendering import frame_library, short_names, to_frame
 from likely.numerics.shapes import Shape, check
 from likely.typing import AnyArray, Array, TableLike
 
@@ -152,7 +152,7 @@ class LinearClassifier(Posterior, rows=ROWS):
         others = np.delete(np.arange(len(self.classes_)), self._reference)
         names = [*self._coefficient_names(), "(intercept)"]
         found = [Parameter(name, "coefficient", values[others, j], errors[others, j]) for j, name in enumerate(names)]
-        block = f"log-odds against {self.classes_.tolist()[self._reference]!s}"
+        block = f"log-odds against {short_names([self.classes_.tolist()[self._reference]])[0]}"
         return to_frame(parameter_table([(block, each) for each in found], self.classes_[others]), None)
 
     def explain(self, X: TableLike) -> Explanation:

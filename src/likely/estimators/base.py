@@ -13,9 +13,8 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib.metadata import version
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from likely.choice.agreement import agreed
@@ -33,7 +32,7 @@ from likely.data.target_checks import warn_target
 from likely.data.validation import read_table
 from likely.errors import InputError, InputTypeError, LikelyError, NoEvidenceError, check_number
 from likely.estimators.column_table import column_table, family_decisions
-from likely.estimators.model_options import check_alike
+from likely.estimators.model_options import check_alike, check_ledger
 from likely.estimators.posterior import Posterior
 from likely.families.estimation import Estimation
 from likely.model import persistence
@@ -45,6 +44,7 @@ from likely.model.joint import JointModel
 from likely.model.plans import columns_set_aside
 from likely.model.rendering import to_frame
 from likely.model.specification import Specification
+from likely.numerics.options import NamedOptions
 from likely.numerics.shapes import check
 from likely.numerics.threads import one_at_a_time
 from likely.statistics.counts import Counts
@@ -52,13 +52,14 @@ from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array, LabelsLike, TableLike, TargetsLike, WeightsLike
 
 
-class Learner(BaseEstimator):
+class Learner(NamedOptions):
     """Base of all generative estimators: fitting, reading rows, and what follows from the statistics."""
 
     class_prior: Any
     estimation: str
     unlabeled: Any = None
     unlabeled_weight: float | str = "auto"
+    ledger: bool = False
     max_iter: int = 200
     tol: float = 1e-6
     _target_shape: tuple[int, ...] = (0,)  # of the targets of a row, where y are numbers; () for a single one
@@ -69,7 +70,9 @@ class Learner(BaseEstimator):
     _record: ColumnRecord | None = None
     _periodic_dates: bool = True  # whether periodic parts of dates may have a family of their own
     _fit: Fit
-    _estimates: tuple[JointModel, Array] | None
+    _estimates: tuple[JointModel, Array] | None = None
+    _held_out: tuple[float, int] | None = None  # leave-one-out log-loss of a fit, and the number of its rows
+    _derived: ClassVar[tuple[str, ...]] = ("_estimates",)  # attributes that follow from the others, when first needed
 
     @abstractmethod
     def _declared(self, names: Sequence[str]) -> Declared:
@@ -97,6 +100,11 @@ class Learner(BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_fit" in vars(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The state that is pickled, which predictions do not change."""
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name not in self._derived}
 
     # -- fitting
 
@@ -144,12 +152,21 @@ class Learner(BaseEstimator):
         first = batches.first
         if not batches.in_chunks:
             self._check_target(first.counts)
-        fit = fit_model(batches, self._declared(first.table.names), self._fit_options())
+        fit = self._recorded(fit_model(batches, self._declared(first.table.names), self._fit_options()), batches)
         estimates = fit.estimate()
         self._check_model(estimates[0])
         if batches.in_chunks:
             self._check_target(fit.statistics.counts)
-        return self._set_fit(first, fit, estimates, self._recorded(batches, fit.specification))
+        held_out = self._leave_one_out_loss(batches, fit, estimates[0])
+        record = self._column_record(batches, fit.specification)
+        if isinstance(self, Posterior) and hasattr(self, "families"):
+            record = record.examined(batches.known, fit.specification.used)
+        self._set_fit(first, fit, estimates, record)._held_out = held_out
+        return self
+
+    def _leave_one_out_loss(self, batches: Batches, fit: Fit, model: JointModel) -> tuple[float, int] | None:
+        """Leave-one-out log-loss of a fit that is not calibrated, and its rows, where the summary reports it."""
+        return None
 
     def _check_target(self, counts: Counts) -> None:
         """Warn about labels that are probably not classes."""
@@ -193,14 +210,19 @@ class Learner(BaseEstimator):
         weight = None if isinstance(self.unlabeled_weight, str) else float(self.unlabeled_weight)
         return EMOptions(int(self.max_iter), float(self.tol), weight)
 
-    def _recorded(self, batches: Batches, specification: Specification) -> ColumnRecord:
+    def _column_record(self, batches: Batches, specification: Specification) -> ColumnRecord:
         """What was found about the columns of training rows, or of those of a source that were drawn."""
         return ColumnRecord.of(batches.known, batches.inputs, specification.set_aside)
+
+    def _recorded(self, fit: Fit, batches: Batches) -> Fit:
+        """The fit of some rows, with a ledger of them if the option asks for it."""
+        return fit.recorded(batches) if self.ledger else fit
 
     def _columns_of(self, batches: Batches) -> Any:
         """The table of columns of a fit of these rows."""
         specification = self._specify(batches)
-        first, record = batches.first, self._recorded(batches, specification)
+        record = self._column_record(batches, specification).examined(batches.known, specification.used)
+        first = batches.first
         families, constant = getattr(self, "families", None), record.constant(first.table.reading)
         decisions = family_decisions(specification, families, hasattr(self, "families"), constant)
         return column_table(record, first.table.reading, decisions, FrameSchema.of(first.X).backend)
@@ -237,15 +259,21 @@ class Learner(BaseEstimator):
     ) -> Self:
         """Become fitted; the columns are those of `first`, a batch of the rows."""
         self._record = ColumnRecord.of(first, None, fit.specification.set_aside) if record is None else record
-        self._frame = remember_columns(self, first.X, first.targets, first.table.reading)
+        schema = remember_columns(self, first.X, first.targets, first.table.reading)
+        self._frame = schema.without_categories(dict.fromkeys(fit.specification.set_aside))  # such as identifiers
         self._target_shape = first.table.target_shape
         self.__dict__.pop("prior_shift_", None)  # of an earlier fit
         return self._become(fit, estimates)
 
     def _become(self, fit: Fit, estimates: tuple[JointModel, Array] | None = None) -> Self:
         """Adopt another fit of the same columns; None is estimated when it is needed first."""
-        self._fit, self._estimates = fit, estimates
+        self._fit, self._estimates, self._held_out = fit, estimates, None
         return self
+
+    def _reduced(self, fit: Fit) -> Self:
+        """Adopt the fit of fewer rows; the schema forgets categories that no row has any more."""
+        self._frame = self._frame.without_categories(self._fit.categories_before(fit))
+        return self._become(fit)
 
     # -- updates
 
@@ -350,17 +378,17 @@ class Learner(BaseEstimator):
         self._check_options()
         batches = self._batches(X, y, sample_weight, self._table)
         specification, first = self._specify(batches, expected, in_batches=True), batches.first
-        fit = fit_by_sums(specification, batches)
+        fit = self._recorded(fit_by_sums(specification, batches), batches)
         check_expected(fit.statistics, specification.expected)
-        return self._set_fit(first, fit, record=self._recorded(batches, specification))
+        return self._set_fit(first, fit, record=self._column_record(batches, specification))
 
     @one_at_a_time
     def forget(self, X: TableLike, y: TargetsLike, sample_weight: WeightsLike | None = None) -> Self:
         """Remove training rows from the model, as if it had been fitted without them.
 
         Classes and categories without remaining rows are removed. Rows that cannot have been in the fit raise an error
-        where the statistics show it, and the model is then unchanged. Models that were fitted with unlabeled rows
-        cannot be updated; fit them again.
+        where the statistics show it, or in any case with ``ledger=True``, and the model is then unchanged. Models that
+        were fitted with unlabeled rows cannot be updated; fit them again.
 
         Parameters
         ----------
@@ -390,7 +418,9 @@ class Learner(BaseEstimator):
         >>> model.classes_
         array([0, 1])
         """
-        return self._become(self._fitted().without(self._batches(X, y, sample_weight, self._read)))
+        fit = self._fitted()
+        check_ledger(self, fit.ledger)
+        return self._reduced(fit.without(self._batches(X, y, sample_weight, self._read)))
 
     @one_at_a_time
     def drop_class(self, label: object) -> Self:
@@ -419,7 +449,7 @@ class Learner(BaseEstimator):
         >>> QuadraticDiscriminant().fit(*load_iris(return_X_y=True)).drop_class(2).classes_
         array([0, 1])
         """
-        return self._become(self._fitted().without_class(label))
+        return self._reduced(self._fitted().without_class(label))
 
     def _with(self, fit: Fit, estimates: tuple[JointModel, Array] | None = None) -> Self:
         """Another estimator with the same options and columns, and this fit."""
@@ -662,6 +692,7 @@ class Learner(BaseEstimator):
             "version": version("likely"),
             "estimator": self,
             **fit.content(),
+            "held_out": self._held_out,
             "columns": {
                 "named": hasattr(self, "feature_names_in_"),
                 **frame.to_file(),
@@ -680,6 +711,8 @@ class Learner(BaseEstimator):
         _check_columns(columns, fit.specification.names)
         self._target_shape = tuple(columns["targets"])
         self._become(fit)
+        held_out = content.get("held_out")
+        self._held_out = None if held_out is None else (float(held_out[0]), int(held_out[1]))
         self._frame = FrameSchema.from_file(columns, columns["names"])
         remember_schema(self, self._frame, columns["width"], tuple(columns.get("target_names", ())))
         self._record = columns["record"]

@@ -10,6 +10,7 @@ from likely.estimators import family_mapping
 from likely.estimators.generative import JointDensity
 from likely.estimators.posterior import Posterior
 from likely.model.persistence import register
+from likely.numerics.threads import one_at_a_time
 from likely.typing import TableLike, TargetsLike, WeightsLike
 
 
@@ -59,6 +60,9 @@ class GenerativeClassifier(JointDensity, Posterior):
         How columns are read, where their values should not decide: as numbers, text as it stands, categories, or dates.
     normalize : bool, default=False
         Whether categories that differ in blanks at their ends or in case only are the same.
+    ledger : bool, default=False
+        Whether to keep hashes of the learnt rows, so that `forget` refuses rows that were never learnt, or were
+        forgotten already.
 
     Attributes
     ----------
@@ -116,6 +120,7 @@ class GenerativeClassifier(JointDensity, Posterior):
     _others = "joint"
     get_params, set_params = family_mapping.get_params, family_mapping.set_params
 
+    @one_at_a_time
     def calibrate(self, X: TableLike, y: TargetsLike, sample_weight: WeightsLike | None = None) -> Self:
         """Calibrate the class probabilities again, by leave-one-out evidence of the training rows.
 
@@ -204,6 +209,9 @@ class NaiveBayes(JointDensity, Posterior):
         How columns are read, where their values should not decide: as numbers, text as it stands, categories, or dates.
     normalize : bool, default=False
         Whether categories that differ in blanks at their ends or in case only are the same.
+    ledger : bool, default=False
+        Whether to keep hashes of the learnt rows, so that `forget` refuses rows that were never learnt, or were
+        forgotten already.
 
     Attributes
     ----------

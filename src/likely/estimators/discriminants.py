@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -22,6 +23,7 @@ from likely.families.gaussian.shrinkage import Shrinkage
 from likely.model.imputation import filled_rows
 from likely.model.joint import JointModel
 from likely.model.persistence import register
+from likely.model.summary import DiscriminantSummary, ModelSummary
 from likely.numerics.arrays import has_missing
 from likely.numerics.ties import ROUNDING
 from likely.typing import Array, ClassPriorLike, LabelsLike, TableLike, TypesLike, WeightsLike
@@ -62,6 +64,9 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Join
         How columns are read, where their values should not decide: as numbers, text as it stands, categories, or dates.
     normalize : bool, default=False
         Whether categories that differ in blanks at their ends or in case only are the same.
+    ledger : bool, default=False
+        Whether to keep hashes of the learnt rows, so that `forget` refuses rows that were never learnt, or were
+        forgotten already.
 
     Attributes
     ----------
@@ -135,6 +140,7 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Join
         tol: float = 1e-6,
         types: TypesLike | None = None,
         normalize: bool = False,
+        ledger: bool = False,
     ) -> None:
         self.covariance = covariance
         self.shrinkage = shrinkage
@@ -147,6 +153,7 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Join
         self.tol = tol
         self.types = types
         self.normalize = normalize
+        self.ledger = ledger
 
     def _family(self) -> Gaussian:
         return Gaussian(self.covariance, True, self.shrinkage, self.unbiased, self.prior)
@@ -178,6 +185,35 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Join
     def explained_variance_ratio_(self) -> Array:
         """Proportion of the variance between classes along each direction, of shape (n_components,)."""
         return self._canonical()[1]
+
+    def summary(self) -> ModelSummary:
+        """Summarize the fitted model: classes, leave-one-out log-loss and linear discriminants.
+
+        The coefficients of the linear discriminants are `scalings_`, and the proportion of trace is
+        `explained_variance_ratio_`, as R's MASS prints them.
+
+        Returns
+        -------
+        ModelSummary
+            Plain data; ``print(model.summary())`` shows it as text.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import LinearDiscriminant
+        >>> summary = LinearDiscriminant().fit(*load_iris(return_X_y=True)).summary()
+        >>> [round(each.proportion, 4) for each in summary.discriminants]
+        [0.9912, 0.0088]
+        >>> round(summary.log_loss, 4), round(summary.baseline, 4)
+        (0.0545, 1.1121)
+        """
+        found = super().summary()
+        names, parts = self.model_.names, zip(self.explained_variance_ratio_, self.scalings_.T, strict=True)
+        discriminants = tuple(
+            DiscriminantSummary(float(proportion), tuple(zip(names, column.tolist(), strict=True)))
+            for proportion, column in parts
+        )
+        return replace(found, discriminants=discriminants)
 
     def _canonical(self) -> tuple[Array, Array, Array]:
         """Directions, proportions of the variance between classes, and the overall mean; in local coordinates."""
@@ -292,6 +328,9 @@ class QuadraticDiscriminant(JointDensity, Posterior):
         How columns are read, where their values should not decide: as numbers, text as it stands, categories, or dates.
     normalize : bool, default=False
         Whether categories that differ in blanks at their ends or in case only are the same.
+    ledger : bool, default=False
+        Whether to keep hashes of the learnt rows, so that `forget` refuses rows that were never learnt, or were
+        forgotten already.
 
     Attributes
     ----------
@@ -352,6 +391,7 @@ class QuadraticDiscriminant(JointDensity, Posterior):
         tol: float = 1e-6,
         types: TypesLike | None = None,
         normalize: bool = False,
+        ledger: bool = False,
     ) -> None:
         self.covariance = covariance
         self.groups = groups
@@ -364,6 +404,7 @@ class QuadraticDiscriminant(JointDensity, Posterior):
         self.tol = tol
         self.types = types
         self.normalize = normalize
+        self.ledger = ledger
 
     def _family(self) -> Gaussian:
         shared = False if self.groups is None else self.groups
@@ -409,6 +450,9 @@ class NearestPrototype(JointDensity, Posterior):
         How columns are read, where their values should not decide: as numbers, text as it stands, categories, or dates.
     normalize : bool, default=False
         Whether categories that differ in blanks at their ends or in case only are the same.
+    ledger : bool, default=False
+        Whether to keep hashes of the learnt rows, so that `forget` refuses rows that were never learnt, or were
+        forgotten already.
 
     Attributes
     ----------
@@ -471,6 +515,7 @@ class NearestPrototype(JointDensity, Posterior):
         tol: float = 1e-6,
         types: TypesLike | None = None,
         normalize: bool = False,
+        ledger: bool = False,
     ) -> None:
         self.covariance = covariance
         self.shrinkage = shrinkage
@@ -482,6 +527,7 @@ class NearestPrototype(JointDensity, Posterior):
         self.tol = tol
         self.types = types
         self.normalize = normalize
+        self.ledger = ledger
 
     def _family(self) -> Gaussian:
         return Gaussian(self.covariance, True, self.shrinkage, self.unbiased, self.prior)

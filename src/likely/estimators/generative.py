@@ -5,20 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from numbers import Integral
-from types import FunctionType
 from typing import Any, Self, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from likely.choice.column_record import SET_ASIDE, column_lines
 from likely.choice.default_families import Declared, Others
+from likely.choice.row_sample import MOST_ROWS, held_out_copies
 from likely.data.batches import Batches
 from likely.data.frames import rows_and_target, split_target, to_frame, typed
 from likely.data.labels import present_labels
 from likely.data.sources import Tables, is_source
 from likely.data.table import Table
 from likely.data.unseen import TrainingCategories, UnseenCounter
-from likely.errors import InputError, InputTypeError, check_choice, check_number, listed
+from likely.errors import (
+    InputError,
+    InputTypeError,
+    NotEstimableError,
+    check_choice,
+    check_number,
+    listed,
+    trying,
+)
 from likely.estimators import posterior
 from likely.estimators.base import Learner
 from likely.estimators.posterior import Posterior
@@ -29,6 +38,7 @@ from likely.families.quadratic import Quadratic
 from likely.model.boundary import LinearBoundary, QuadraticBoundary, boundary
 from likely.model.class_prior import PriorShift, estimate_prior
 from likely.model.explanation import Explanation, code_of, concatenated, two_codes
+from likely.model.fit import Fit
 from likely.model.imputation import fill_cells
 from likely.model.joint import JointModel
 from likely.model.parameters import model_parameters
@@ -38,6 +48,7 @@ from likely.model.specification import log_probabilities
 from likely.model.summary import ModelSummary, summarise_model
 from likely.model.typicality import typicality
 from likely.numerics.random import seeded
+from likely.statistics.counts import positions
 from likely.statistics.joint import JointStatistics
 from likely.typing import (
     AnyArray,
@@ -53,6 +64,7 @@ from likely.typing import (
 )
 
 Result = TypeVar("Result")
+MOST_CELLS = 400_000  # values of the rows that the summary of a discriminant scores, at most
 
 
 class JointDensity(Learner):
@@ -78,6 +90,7 @@ class JointDensity(Learner):
         unlabeled_weight: float | str = "auto",
         types: TypesLike | None = None,
         normalize: bool = False,
+        ledger: bool = False,
     ) -> None:
         self.families = families
         self.class_prior = class_prior
@@ -90,14 +103,7 @@ class JointDensity(Learner):
         self.unlabeled_weight = unlabeled_weight
         self.types = types
         self.normalize = normalize
-
-    def __init_subclass__(cls, **keywords: Any) -> None:
-        super().__init_subclass__(**keywords)
-        init: Any = cls.__init__
-        if init is JointDensity.__init__:  # errors of unknown options name the class that was called
-            own = FunctionType(init.__code__, init.__globals__, "__init__", init.__defaults__)
-            own.__qualname__, own.__annotations__ = f"{cls.__name__}.__init__", init.__annotations__
-            setattr(cls, "__init__", own)  # noqa: B010 - an assignment is an error of types
+        self.ledger = ledger
 
     def _family(self) -> Family:
         """The family of all columns, of estimators that have one."""
@@ -119,6 +125,28 @@ class JointDensity(Learner):
         if getattr(self, "calibration", None) is not None:
             check_choice("calibration", self.calibration, ("auto",))
 
+    def _leave_one_out_loss(self, batches: Batches, fit: Fit, model: JointModel) -> tuple[float, int] | None:
+        """Mean −log p(y_i | x_i, other rows) of a discriminant on at most 4,000 training rows, evenly spaced."""
+        if self._others is not None or not isinstance(self, Posterior) or batches.in_chunks or fit.history is not None:
+            return None
+        batch, weight = batches.first, fit.statistics.counts.weight
+        codes = positions(fit.statistics.counts.classes, batch.counts.classes)[batch.codes]
+        rows = np.flatnonzero((batch.row_weights > 0.0) & (weight[codes] > 1.0))  # with other rows of their class
+        most = min(MOST_ROWS, max(MOST_CELLS // batch.table.width, 100))
+        if len(rows) > most:
+            rows = rows[np.linspace(0, len(rows) - 1, most).astype(np.intp)]
+        if not len(rows):
+            return None
+        sample = held_out_copies(batch.take(rows))
+        try:
+            with trying():
+                found = fit.specification.leave_one_out_scores(model, fit.statistics, sample, posterior=True)
+        except NotEstimableError:  # a class needs all of its rows
+            return None
+        with np.errstate(divide="ignore"):
+            losses = -np.log(found.posterior[np.arange(len(rows)), codes[rows]])
+        return float(np.average(losses, weights=batch.row_weights[rows])), len(rows)
+
     @property
     def _calibrates(self) -> bool:
         return getattr(self, "calibration", None) is not None and Estimation.of(self.estimation) == Estimation.BAYES
@@ -127,6 +155,7 @@ class JointDensity(Learner):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not self._dense
         tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = self._others is not None
         return tags
 
     def _checked(self, table: Table, remedy: str) -> Table:
@@ -669,7 +698,7 @@ class JointDensity(Learner):
         """
         check_is_fitted(self)
         two_codes(self.classes_, first, second)  # a misspelt class is reported first
-        return boundary(self._form(), self.classes_, first, second)
+        return boundary(self._form(), self.classes_, first, second, tuple(self.model_.names))
 
     def _form(self) -> Quadratic:
         check_is_fitted(self)
@@ -724,7 +753,20 @@ class JointDensity(Learner):
         )
         if calibration is not None and calibration.weight < 0.99 * self.statistics_.counts.weight.sum():
             summary = replace(summary, scored_rows=round(calibration.weight))
+        if self._held_out is not None:
+            loss, rows = self._held_out
+            several = rows < int(self.statistics_.counts.rows.sum())
+            summary = replace(summary, log_loss=loss, scored_rows=rows if several else None)
         unlabeled, notes = self._fitted().unlabeled, list(summary.notes)
+        if self._record is not None:
+            decided = self._column_decisions()
+            aside = {column for column, each in decided.items() if each.is_set_aside}
+            used = (replace(each, columns=tuple(c for c in each.columns if c not in aside)) for each in summary.blocks)
+            lines = column_lines(self._record.table(self._reading, decided))
+            choices = tuple(choice for choice in summary.choices if choice.family != SET_ASIDE)
+            blocks = tuple(each for each in used if each.columns)
+            summary = replace(summary, blocks=blocks, choices=choices, decisions=tuple(lines))
+            notes = self.model_.block_notes()
         if unlabeled is not None:
             notes.append(str(unlabeled))
         if calibration is not None or self._calibrates:

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
-from sklearn.base import BaseEstimator, TransformerMixin, clone, is_classifier
+from sklearn.base import TransformerMixin, clone, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from likely.data.frames import rows_and_target, split_target
@@ -14,10 +14,11 @@ from likely.data.sources import is_source
 from likely.errors import InputError, InputTypeError
 from likely.estimators.generative import JointDensity
 from likely.estimators.mixture import MixtureModel
+from likely.numerics.options import NamedOptions
 from likely.typing import LabelsLike, TableLike, WeightsLike
 
 
-class Imputer(TransformerMixin, BaseEstimator):
+class Imputer(TransformerMixin, NamedOptions):
     """Imputation of missing values by a generative model, as a transformer.
 
     Each missing value is replaced by its expectation given the observed values of the row; a categorical value by the
@@ -153,5 +154,5 @@ class Imputer(TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
+        tags.input_tags.allow_nan = tags.input_tags.categorical = True
         return tags

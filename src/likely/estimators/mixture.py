@@ -207,7 +207,7 @@ class MixtureModel(DensityMixin, JointDensity):
             self.bic_path_ = np.array(scores)
         else:
             fit = self._best(specification, batches, int(self.n_components), rng)
-        return self._set_fit(first, fit, fit.estimate(), self._recorded(batches, fit.specification))
+        return self._set_fit(first, fit, fit.estimate(), self._column_record(batches, fit.specification))
 
     @property
     def partial_fit(self) -> Any:

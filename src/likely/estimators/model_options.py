@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from likely.data.ledger import Ledger
 from likely.errors import InputError, listed
 from likely.families.base import Family
 from likely.model.specification import Specification
@@ -15,6 +16,15 @@ from likely.model.specification import Specification
 SHOWN = 3  # columns that an error names
 LONGEST = 60  # characters of an option in an error
 Block: TypeAlias = tuple[tuple[str, ...], Family | None]  # names of the columns, and their family
+
+
+def check_ledger(estimator: Any, ledger: Ledger | None) -> None:
+    """Raise where the option asks for a ledger of learnt rows, and the fitted model has none."""
+    if estimator.ledger and ledger is None:
+        raise InputError(
+            f"{type(estimator).__name__} has ledger=True, but its rows were not recorded: it was fitted with "
+            "ledger=False, or made from statistics. Fit it again, or set ledger=False."
+        )
 
 
 def check_alike(left: Any, right: Any, mine: Specification | None = None, yours: Specification | None = None) -> None:

@@ -11,7 +11,7 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from likely.data.parts import lazily, read_here
@@ -26,6 +26,7 @@ from likely.model.class_prior import estimate_shift
 from likely.model.decision import Decisions, decide
 from likely.model.reliability import Reliability, reliability
 from likely.model.rendering import frame_library
+from likely.numerics.options import NamedOptions
 from likely.numerics.special import log_softmax_into, softmax_into
 from likely.typing import AnyArray, Array, LabelsLike, LossLike, RowsLike, Vocabulary, WeightsLike
 
@@ -45,7 +46,7 @@ def about(rows: str, method: Method) -> Method:
     return cast(Method, same)
 
 
-class Posterior(ClassifierMixin, BaseEstimator, ABC):
+class Posterior(ClassifierMixin, NamedOptions, ABC):
     """Base of all classifiers: a subclass reads rows and scores their classes, and everything else follows.
 
     `rows`, a keyword of the class, is the entry of X in docstrings, where rows are not those of most estimators.
@@ -258,6 +259,7 @@ class Posterior(ClassifierMixin, BaseEstimator, ABC):
             numbers otherwise. None is 0 for the true class and 1 for any other.
         reject : float, default=None
             Cost of abstaining. A row is rejected where its least expected loss exceeds it. None never rejects.
+            A cost that no expected loss can exceed, such as 1 − 1/n_classes under zero-one loss, is a warning.
         reject_label : object, default=None
             The `action` of rejected rows, such as 'ask an expert'.
 

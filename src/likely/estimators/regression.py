@@ -105,6 +105,9 @@ class GenerativeRegressor(RegressorMixin, Learner):
         How columns are read, where their values should not decide: as numbers, text as it stands, categories, or dates.
     normalize : bool, default=False
         Whether categories that differ in blanks at their ends or in case only are the same.
+    ledger : bool, default=False
+        Whether to keep hashes of the learnt rows, so that `forget` refuses rows that were never learnt, or were
+        forgotten already.
 
     Attributes
     ----------
@@ -153,6 +156,7 @@ class GenerativeRegressor(RegressorMixin, Learner):
     """
 
     _regression: tuple[JointStatistics, RegressionModel] | None = None
+    _derived = ("_estimates", "_regression")
 
     _not_exported = "regressors have no class probabilities"
 
@@ -171,6 +175,7 @@ class GenerativeRegressor(RegressorMixin, Learner):
         random_state: RandomStateLike | None = None,
         types: TypesLike | None = None,
         normalize: bool = False,
+        ledger: bool = False,
     ) -> None:
         self.estimation = estimation
         self.classes = classes
@@ -185,6 +190,7 @@ class GenerativeRegressor(RegressorMixin, Learner):
         self.random_state = random_state
         self.types = types
         self.normalize = normalize
+        self.ledger = ledger
 
     unlabeled_weight = 1.0  # a missing class is a missing value of X: its row has a target as all others
 
@@ -243,11 +249,11 @@ class GenerativeRegressor(RegressorMixin, Learner):
         batches = self._batches(X, y, sample_weight, self._table, allow_unlabeled=True)
         if self.components == 1:
             specification, first = self._specify(batches), batches.first
-            fit = self._fit_rows(specification, batches)
+            fit = self._recorded(self._fit_rows(specification, batches), batches)
         else:
             first, fit = self._fit_components(batches)
         model = RegressionModel.of(fit, int(np.prod(first.table.target_shape)))
-        self._set_fit(first, fit, record=self._recorded(batches, fit.specification))
+        self._set_fit(first, fit, record=self._column_record(batches, fit.specification))
         self._regression = fit.statistics, model
         return self
 

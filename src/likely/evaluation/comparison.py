@@ -28,11 +28,13 @@ from likely.evaluation.refitting import estimator_type
 from likely.evaluation.trials import Grid, Trials, draws
 from likely.families import Gaussian
 from likely.model.rendering import frame_library
+from likely.numerics.options import known_options
 from likely.typing import AnyArray, GroupsLike, LabelsLike, NumbersLike, RandomStateLike, TableLike
 
 DEFAULT_SIZES = 8  # number of training set sizes where none are given
 
 
+@known_options
 def compare(
     X: TableLike,
     y: LabelsLike,

@@ -52,7 +52,7 @@ from likely.evaluation.held_out_scores import (
     RowResults,
     cross_validation,
 )
-from likely.evaluation.refitting import estimator_type, refit_classifier, refit_regressor
+from likely.evaluation.refitting import check_jobs, estimator_type, refit_classifier, refit_regressor
 from likely.evaluation.score_names import score_values, scoring_names
 from likely.evaluation.scoring import FoldModel, baseline_scores, rank_scores, recalls
 from likely.evaluation.source_folds import cross_validate_source, fold_model
@@ -61,6 +61,7 @@ from likely.model.fit import Fit
 from likely.model.rendering import frame_library
 from likely.model.shared_collection import SharedCollection, options
 from likely.model.specification import Specification
+from likely.numerics.options import known_options
 from likely.numerics.threads import single_threaded_blas_for
 from likely.numerics.tree_sum import group_sum
 from likely.statistics.counts import positions
@@ -72,6 +73,7 @@ DEFAULT_FOLDS = 10
 CELLS_PER_TASK = 2**17  # below this many cells per task, threads would mostly wait for one another
 
 
+@known_options
 def cross_validate(
     model: BaseEstimator,
     X: TableLike,
@@ -186,6 +188,7 @@ def cross_validate(
     kind = estimator_type(model, "model")
     options = FoldOptions(_only_folds(folds, cv), random_state, groups, copies)
     options.check()
+    check_jobs(n_jobs)
     names = scoring_names(scoring, kind == "regressor")
     found = _cross_validated(model, kind, X, y, sample_weight, options, n_jobs)
     for name in names:
@@ -335,7 +338,7 @@ class Folds:
             others = None
             train = training_rows(self.splits[i], self.whole.table.rows)
             rest = Batches.of([replace(self.whole.take(train), unlabeled=self.whole.unlabeled)])
-        rest.set_aside = specification.set_aside  # a part of consecutive numbers has gaps
+        rest.set_aside = specification.set_aside  # a part may have too few rows to find them
         wanted = specification if model._plans_are_declared else model._specify(rest)
         if others is None or not _same(wanted, specification):
             rest = _present_classes(rest)

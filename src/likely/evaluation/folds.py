@@ -11,13 +11,13 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from likely.data.batches import Batch
 from likely.data.frames import as_narwhals, is_frame
 from likely.errors import InputError, LikelyWarning, NotEstimableError, amount, check_choice, listed
 from likely.evaluation.copies import EqualRows, equal_rows
 from likely.evaluation.group_folds import assign_groups
+from likely.numerics.random import seeded
 from likely.numerics.threads import run
 from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray
@@ -48,6 +48,10 @@ class FoldOptions:
     def check(self) -> None:
         """Raise for options that do not exist."""
         check_choice("copies", self.copies, COPIES)
+        if isinstance(self.folds, type):
+            raise InputError(f"folds={self.folds.__name__} is a class. Write {self.folds.__name__}(5) for five folds.")
+        if self.is_number:
+            seeded(self.random_state)  # raises for what is no seed
 
     @property
     def is_number(self) -> bool:
@@ -65,6 +69,7 @@ class FoldOptions:
         if self.groups is None:
             return None
         groups = np.asarray(self.groups)
+        groups = groups[:, 0] if groups.ndim == 2 and groups.shape[1] == 1 else groups
         if groups.shape != (rows,):
             raise InputError(
                 f"groups has the shape {groups.shape}, but X has {rows} rows. Pass one group for each row."
@@ -104,7 +109,7 @@ def divided(
     equal = EqualRows.of(every[mine], labels)
     cells = groups is None and options.takes_for_cells(equal, y is None)
     if groups is not None:
-        groups = groups[mine] if options.is_number else np.asarray(options.groups)[mine]
+        groups = groups[mine] if options.is_number else np.asarray(options.groups).ravel()[mine]
     elif options.is_number and options.copies != "apart" and not cells and equal.distinct < len(labels):
         groups = equal.groups
     pairs = read_splits(options, labels, codes is not None, groups, numbers, len(every))
@@ -177,7 +182,7 @@ def read_splits(
     """
     folds, rows = options.folds, len(codes)
     if options.is_number:
-        rng = check_random_state(options.random_state)
+        rng = seeded(options.random_state)
         if groups is not None:
             number = _grouped(int(folds), codes, groups, rng)
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -47,8 +48,13 @@ LOG_2_PI = float(np.log(2.0 * np.pi))
 
 def estimator_type(model: Any, argument: str) -> str | None:
     """'classifier', 'regressor' or another type of scikit-learn's estimators; an error for objects without one."""
-    if isinstance(model, type) or not hasattr(model, "fit"):
-        raise InputError(f"{argument}={model!r} is not an estimator. Use an instance, such as NaiveBayes().")
+    if isinstance(model, type):
+        raise InputError(f"{argument}={model!r} is not an estimator, but a class. Use an instance: {model.__name__}().")
+    if not hasattr(model, "fit"):
+        shown = " ".join(repr(model).split())
+        shown = shown if len(shown) < 80 else f"{type(model).__name__} object"
+        order = " The order of the arguments is model, X, y." if argument == "model" else ""
+        raise InputError(f"{argument}={shown} is not an estimator. Use an instance, such as NaiveBayes().{order}")
     try:
         return get_tags(model).estimator_type
     except AttributeError:
@@ -181,6 +187,7 @@ class Refits:
         n_jobs: int | None = None,
     ) -> None:
         check_weights(splits, weights)
+        check_jobs(n_jobs)
         self._n_jobs = n_jobs
         self._model, self._rows, self._y, self._weights, self.splits = model, rows, y, weights, splits
         self._weight_name = "" if weights is None else _weight_parameter(model)
@@ -214,6 +221,14 @@ class Refits:
         test = self.splits[i][1]
         mine = self.number[test] == i
         results[test[mine]] = found[mine]
+
+
+def check_jobs(n_jobs: Any) -> None:
+    """Raise for a number of jobs that is not a whole number other than 0."""
+    if n_jobs is not None and (not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0):
+        raise InputError(
+            f"n_jobs={n_jobs!r} is not a number of jobs. Use 1 or more, -1 for one per processor, or None."
+        )
 
 
 def _fitted(

@@ -38,6 +38,7 @@ from likely.model.joint import JointModel
 from likely.model.rendering import frame_library, short_title
 from likely.model.shared_collection import SharedCollection
 from likely.model.specification import Specification, block_task
+from likely.numerics.options import known_options
 from likely.numerics.progress import progress
 from likely.numerics.ties import tie_ranks
 from likely.numerics.tree_sum import group_sum
@@ -45,6 +46,7 @@ from likely.statistics.joint import JointStatistics
 from likely.typing import Array, FoldsLike, GroupsLike, LabelsLike, RandomStateLike, TableLike, WeightsLike
 
 
+@known_options
 def select(
     X: TableLike,
     y: LabelsLike,
@@ -298,8 +300,12 @@ def _named(candidates: Any) -> dict[str, Learner]:
             text = plain_text(model) if not isinstance(model, BaseEstimator) else repr(model).replace("\n", " ")
             models[text if text not in models else f"{text} #{len(models)}"] = model
     else:
-        raise InputError("candidates must be models in a sequence or in a mapping from names to models.")
+        raise InputError(
+            "candidates must be models in a sequence, [NaiveBayes()], or in a mapping from names to models."
+        )
     for name, model in models.items():
+        if isinstance(model, type):
+            raise InputError(f"candidates: {model.__name__} is a class. Use an instance: {model.__name__}().")
         if not is_generative_classifier(model):
             raise InputError(
                 f"candidates: {short_title(name)} is not a generative classifier of likely. Use cross_validate or "

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 
 from likely.choice.fitting import with_covariances
 from likely.data import row_draw
@@ -36,6 +35,7 @@ from likely.model.fit import Fit
 from likely.model.rendering import frame_library
 from likely.model.shared_collection import SharedCollection
 from likely.model.specification import Specification
+from likely.numerics.random import seeded
 from likely.numerics.threads import single_threaded_blas_for
 from likely.numerics.tree_sum import group_sum
 from likely.statistics.counts import positions
@@ -71,7 +71,7 @@ class HashedFolds:
                 f"groups is not supported for sources of more than {row_draw.MOST_DRAWN:,} rows. Pass some of the rows "
                 "as a frame."
             )
-        return cls(int(folds), int(check_random_state(options.random_state).randint(2**32, dtype=np.uint64)), True)
+        return cls(int(folds), int(seeded(options.random_state).randint(2**32, dtype=np.uint64)), True)
 
     def rows(self, batch: Batch) -> list[AnyArray]:
         """The labeled rows of a batch in each fold."""

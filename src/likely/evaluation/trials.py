@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils import check_random_state, get_tags
+from sklearn.utils import get_tags
 
 from likely.data.table import Table
 from likely.discriminative.hybrid import HybridClassifier
@@ -33,6 +33,7 @@ from likely.evaluation.preparation import (
 from likely.evaluation.refitting import class_probabilities
 from likely.evaluation.scoring import baseline_scores, score_fold, scores_of
 from likely.numerics.progress import progress
+from likely.numerics.random import seeded
 from likely.typing import AnyArray, Array
 
 BASELINE = "class proportions"
@@ -63,7 +64,7 @@ def draws(
     before all positions. Training rows are sorted by position. With groups, the number of test rows of a class is near
     to this.
     """
-    root = np.random.SeedSequence(int(check_random_state(random_state).randint(2**32, dtype=np.uint64)))
+    root = np.random.SeedSequence(int(seeded(random_state).randint(2**32, dtype=np.uint64)))
     return [_draw(codes, test, each, groups) for each in root.spawn(repeats)]
 
 

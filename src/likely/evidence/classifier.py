@@ -14,11 +14,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from likely.choice.column_reading import choose_reading, read_alike
-from likely.choice.column_record import IGNORED, SET_ASIDE, ColumnDecision, ColumnRecord
+from likely.choice.column_record import IGNORED, SET_ASIDE, ColumnDecision, ColumnRecord, column_lines
 from likely.data.batches import Batch, Batches
 from likely.data.columns import read_rows, remember_columns, remember_schema
 from likely.data.frames import FrameSchema
 from likely.data.labels import label_values
+from likely.data.ledger import Ledger
 from likely.data.parts import closed_after, source_of
 from likely.data.reading import Reading
 from likely.data.sources import Tables, in_memory
@@ -29,7 +30,7 @@ from likely.errors import InputError, InputTypeError, check_choice, check_number
 from likely.estimators import posterior
 from likely.estimators.classifiers import GenerativeClassifier
 from likely.estimators.column_table import column_table
-from likely.estimators.model_options import plain_text
+from likely.estimators.model_options import check_ledger, plain_text
 from likely.estimators.posterior import Posterior
 from likely.evidence.declared import EvidenceColumns
 from likely.evidence.encoding import Encoding
@@ -117,6 +118,9 @@ class EvidenceClassifier(Posterior):
         How columns are read, where their values should not decide: as numbers, text as it stands, categories, or dates.
     normalize : bool, default=False
         Whether categories that differ in blanks at their ends or in case only are the same.
+    ledger : bool, default=False
+        Whether to keep hashes of the learnt rows, so that `forget` refuses rows that were never learnt, or were
+        forgotten already.
 
     Attributes
     ----------
@@ -180,6 +184,7 @@ class EvidenceClassifier(Posterior):
         families: Mapping[Any, Any] | None = None,
         types: TypesLike | None = None,
         normalize: bool = False,
+        ledger: bool = False,
     ) -> None:
         self.views = views
         self.max_rows = max_rows
@@ -188,10 +193,11 @@ class EvidenceClassifier(Posterior):
         self.families = families
         self.types = types
         self.normalize = normalize
+        self.ledger = ledger
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = tags.input_tags.categorical = True
         tags.input_tags.allow_nan = True
         return tags
 
@@ -252,8 +258,7 @@ class EvidenceClassifier(Posterior):
         core._fit_batches(batches)
         with progress("views of EvidenceClassifier") as step:
             model, learnt = self._learnt(distinct_rows(batch, found.columns), found.found_by(core), step)
-        record = ColumnRecord.of(batches.known, batches.inputs, core.specification_.set_aside)
-        return self._become(batch, model, core, learnt.pooled, learnt.shares, record)
+        return self._become(batch, model, core, learnt.pooled, learnt.shares, core._fitted_record)
 
     def _become(
         self,
@@ -266,8 +271,9 @@ class EvidenceClassifier(Posterior):
     ) -> Self:
         """Become fitted to the rows of a batch."""
         self._record = record
-        self._frame = remember_columns(self, batch.X, batch.targets, batch.table.reading)
+        schema = remember_columns(self, batch.X, batch.targets, batch.table.reading)
         self.model_, self.generative_, self.pooled_, self._shares = model, core, pooled, shares
+        self._frame = core._frame = schema.without_categories(dict.fromkeys(core.specification_.set_aside))
         self._prior, self._rows = None, batch.table.rows
         self.__dict__.pop("prior_shift_", None)
         return self
@@ -287,7 +293,7 @@ class EvidenceClassifier(Posterior):
         learnt = learn_weights(fitted, training, step)
         model = weighted_model(fitted, learnt, encoding, training)
         model = model.added(rows.take(np.delete(np.arange(len(rows)), drawn)), step)
-        return replace(model, structure=_fingerprint(self, sample)), learnt
+        return replace(model, structure=_fingerprint(self, sample), ledger=self._ledger_of(rows)), learnt
 
     def _fit_counts(self, X: Any, y: Any, sample_weight: Any, structure_of: EvidenceClassifier) -> Self:
         """The counts of these rows in the structures of another model."""
@@ -301,10 +307,15 @@ class EvidenceClassifier(Posterior):
                 f"structure_of was fitted to other columns, {listed(model.encoding.names)}. X has "
                 f"{listed(batch.table.names)}."
             )
-        counted = model.counted(distinct_rows(batch, model.encoding.columns, model.classes))
+        rows = distinct_rows(batch, model.encoding.columns, model.classes)
+        counted = replace(model.counted(rows), ledger=self._ledger_of(rows))
         core = structure_of.generative_
         core = core._with(core._fitted().counted(Batches.of([batch])))
         return self._become(batch, counted, core, structure_of.pooled_, structure_of._shares, structure_of._record)
+
+    def _ledger_of(self, rows: DistinctRows) -> Ledger | None:
+        """A ledger of rows if the option asks for it."""
+        return Ledger.empty().added([rows.hashed()]) if self.ledger else None
 
     # -- updates
 
@@ -365,6 +376,7 @@ class EvidenceClassifier(Posterior):
     def forget(self, X: TableLike, y: TargetsLike, sample_weight: WeightsLike | None = None) -> Self:
         """Remove training rows from all counts. Structures and weights of the fit are kept.
 
+        No number and no category that only these rows had is left in the model or in its file.
         Rows that were not in the fit raise an error if the counts reveal it, for example because a count would become
         negative. After an error the model is unchanged. At least one row of each class must remain.
 
@@ -401,14 +413,17 @@ class EvidenceClassifier(Posterior):
     def _update(self, X: Any, y: Any, sample_weight: Any, verb: str) -> Self:
         """The model with or without rows; everything is computed before the first attribute changes."""
         check_is_fitted(self)
+        if verb == "without":
+            check_ledger(self, self.model_.ledger)
         X, model, core, count = source_of(X), self.model_, copy.copy(self.generative_), 0
+        first = self._rows if verb == "added" else 0
         for batch in Batches(X, y, sample_weight, self._read, type(self).__name__):
             rows = distinct_rows(batch, model.encoding.columns, self.classes_)
-            model = getattr(model, verb)(replace(rows, positions=rows.positions + self._rows + count))
+            model = getattr(model, verb)(replace(rows, positions=rows.positions + first + count))
             count += batch.table.rows
         update = core.partial_fit if verb == "added" else core.forget
         update(X, y, sample_weight=sample_weight)
-        self.model_, self.generative_ = model, core
+        self.model_, self.generative_, self._frame = model, core, core.schema_
         self._rows += count if verb == "added" else 0
         return self
 
@@ -697,7 +712,9 @@ class EvidenceClassifier(Posterior):
         ('joint Gaussian', 'columns')
         """
         check_is_fitted(self)
-        return summarise_evidence(self.model_, self._shares, self.pooled_, self.class_prior_)
+        found = summarise_evidence(self.model_, self._shares, self.pooled_, self.class_prior_)
+        lines = column_lines(self._record.table(self._reading, self._column_decisions()))
+        return replace(found, decisions=tuple(lines))
 
     # -- reading rows
 

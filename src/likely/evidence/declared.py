@@ -65,6 +65,12 @@ class EvidenceColumns:
 
     def joint_density(self, table: Table) -> GenerativeClassifier:
         """The joint density of all columns but text, which is not fitted yet."""
+        if not len(self.columns):
+            raise InputError(
+                f"X has no columns that EvidenceClassifier can use. It has {listed(table.names)}. Set aside are "
+                "columns that are constant, have no values, or differ in nearly every row. Pass numbers, or columns "
+                "whose values several rows share."
+            )
         if len(self.texts) == len(self.columns):
             raise InputError(
                 f"X has no columns but text, {listed([table.names[j] for j in self.texts])}, and EvidenceClassifier "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, Self, cast
 
 import numpy as np
@@ -20,6 +19,7 @@ from likely.families.estimation import Estimation
 from likely.model.joint import JointModel
 from likely.model.plans import Plan
 from likely.model.specification import Specification
+from likely.numerics.caches import cached_property
 from likely.statistics.counts import Counts
 from likely.statistics.joint import JointStatistics
 from likely.statistics.moments import Moments

@@ -1,10 +1,15 @@
-"""The encoding of columns that all views share. It is learnt once from training rows and does not change afterwards."""
+"""The encoding of columns that all views share. It is learnt once from training rows.
+
+It has no number of any row: cells and normal scores are those of intervals, whose ends are rounded to few digits inside
+of the gaps between neighbouring values. Only categories that no row has any more are removed later, and leave a gap.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -15,13 +20,17 @@ from likely.data.table import Table
 from likely.evidence.rows import EncodedRows
 from likely.model.persistence import register
 from likely.numerics.shapes import Shape
-from likely.statistics.cell_counts import edges_between
+from likely.numerics.special import EPS
+from likely.statistics.cell_counts import cell_ends
 from likely.typing import AnyArray, Array, Index, Vocabulary
 
 CELLS = 64  # of a numeric column, at most
 CATEGORIES = 63  # of a categorical column, at most; others count as missing
 FEW = 6  # distinct numbers up to which a column is categorical
 FARTHEST = 1e6  # standard deviations: farther values count as this far
+CLOSE = 16.0 * EPS  # relative distance up to which neighbouring values are one
+TINY = 2.0**-1018  # distance that has some digits
+SMALLEST = 2.0**-200  # gap, in units
 KNOTS = 1000  # of the normal scores of a column, at most
 SHARED = "names numeric categorical categories varying cells used"  # what views share with an encoding
 
@@ -34,26 +43,55 @@ class NumberEncoding:
     edges: Annotated[Array, Shape("edges", "rising")]  # of its cells, sorted: x is in cell i if i edges are at most x
     centre: Annotated[float, Shape()]  # mean
     unit: Annotated[float, Shape(">0")]  # standard deviation
-    values: Annotated[Array, Shape("values", "rising")]  # sorted, whose normal scores are known
-    scores: Annotated[Array, Shape("values")]  # their normal scores; those of other values are interpolated
+    lows: Annotated[Array, Shape("knots", "rising")]  # of intervals whose values have the same normal score
+    highs: Annotated[Array, Shape("knots", "rising")]
+    scores: Annotated[Array, Shape("knots")]  # their normal scores; those of values between them are interpolated
 
     @classmethod
     def of(cls, numbers: Array, weights: Array) -> Self:
         """The encoding of numbers, some of which may be missing, with positive weights."""
         present = ~np.isnan(numbers)
         values, place = np.unique(numbers[present], return_inverse=True)
-        weight = np.bincount(place, weights[present], minlength=len(values))
+        weight = np.bincount(place, weights[present], minlength=len(values)).astype(np.float64)
         total = float(weight.sum())
         largest = float(np.abs(values).max(initial=0.0)) or 1.0  # squares of tiny numbers must not underflow
         centre = float(weight @ (values / largest)) / total
         unit = float(np.sqrt(weight @ (values / largest - centre) ** 2 / total)) or 1.0
-        middle = (np.cumsum(weight) - 0.5 * weight) / total
+        return cls._between(values, weight, centre * largest, unit * largest)
+
+    @classmethod
+    def _between(cls, values: Array, weight: Array, centre: float, unit: float) -> Self:
+        """The encoding of sorted distinct values, by points in the gaps between them."""
+        apart = np.diff(values, prepend=-np.inf) > np.maximum(CLOSE * np.abs(values), TINY)
+        values, weight = values[apart], np.add.reduceat(weight, np.flatnonzero(apart))
+        middle = np.maximum.accumulate((np.cumsum(weight) - 0.5 * weight) / weight.sum())
+        middle = np.clip(middle, EPS, 1.0 - EPS)  # weights that differ very much are rounded to nothing
+        low, half, high = (_inside(values, part, centre, unit) for part in (0.25, 0.5, 0.75))
         knots = _evenly(middle, KNOTS)
-        edges = edges_between(values, middle, CELLS)
-        return cls(edges, centre * largest, unit * largest, values[knots], ndtri(middle[knots]))
+        lows = np.concatenate([low[:1], high, np.zeros(1)])[knots]  # values beyond the first and last have its score
+        highs = np.concatenate([low, high[-1:], np.zeros(1)])[knots]
+        return cls(half[cell_ends(middle, CELLS)], centre, unit, lows, highs, ndtri(middle[knots]))
+
+    def normal_scores(self, values: Array) -> Array:
+        """The normal scores of values; NaN where they are missing."""
+        ends = np.stack([self.lows, self.highs], axis=1).ravel()
+        return np.where(np.isnan(values), np.nan, np.interp(values, ends, np.repeat(self.scores, 2)))
 
     def _valid(self) -> bool:
-        return len(self.edges) < CELLS and len(self.values) > 0
+        rising = np.all(self.lows <= self.highs) and np.all(self.highs[:-1] <= self.lows[1:])
+        return len(self.edges) < CELLS and len(self.scores) > 0 and bool(rising)
+
+
+def _inside(values: Array, part: float, centre: float, unit: float) -> Array:
+    """A point in each gap between neighbouring values: about `part` of the way up, rounded to few binary digits.
+
+    The distance from `centre`, in units, is rounded by at most a tenth of the gap: the values do not follow from it.
+    """
+    gap = np.diff(values)
+    point, error = values[:-1] + part * gap, 0.1 * gap
+    step = unit * 2.0 ** np.floor(np.log2(np.maximum(error / unit, SMALLEST)))
+    rounded = centre + np.round((point - centre) / step) * step
+    return np.where(np.abs(rounded - point) <= error, rounded, point)  # of values far from 0 too few digits are left
 
 
 def _evenly(middle: Array, most: int) -> AnyArray:
@@ -76,7 +114,7 @@ class Encoding:
     numeric: Annotated[Index, Shape("=numeric")]
     numbers: Annotated[tuple[NumberEncoding, ...], Shape("numeric")]  # of the numeric columns
     categorical: Annotated[Index, Shape("=categorical")]  # indices of the other columns that have values, without text
-    # their categories, the most frequent first; at most 63
+    # their categories, the most frequent first; at most 63. None was a category that no row has any more
     vocabularies: Annotated[tuple[Vocabulary, ...], Shape("categorical")]
     texts: Annotated[Index, Shape("texts")]  # indices of text columns
 
@@ -138,13 +176,35 @@ class Encoding:
             cells[:, j] = np.where(missing, len(encoding.edges) + 1, cell)
             with np.errstate(over="ignore"):
                 numbers[i] = (values - encoding.centre) / encoding.unit
-            scores[i] = np.where(missing, np.nan, np.interp(values, encoding.values, encoding.scores))
+            scores[i] = encoding.normal_scores(values)
         np.clip(numbers, -FARTHEST, FARTHEST, out=numbers)
         if len(self.categorical):
             codes = table.codes(self.categorical.tolist(), self.vocabularies)(0, table.rows)
             sizes = np.array([len(words) for words in self.vocabularies])
             cells[:, self.categorical] = np.where(codes < 0, sizes, codes)
         return EncodedRows(table, cells, numbers.T, scores.T)
+
+    def category_weights(self, rows: EncodedRows, weights: Array) -> Array:
+        """The total weight of rows of each category, (categories of all columns,)."""
+        columns = zip(self.categorical.tolist(), map(len, self.vocabularies), strict=True)
+        found = [np.bincount(rows.cells[:, j], weights, minlength=size + 1)[:size] for j, size in columns]
+        return np.concatenate([np.zeros(0), *found])
+
+    def without_categories(self, gone: AnyArray) -> Self:
+        """The encoding without categories that are marked among those of all columns; codes stay as they are."""
+        ends = np.cumsum([0, *map(len, self.vocabularies)])
+        parts = (gone[start:stop].tolist() for start, stop in pairwise(ends.tolist()))
+        kept = (
+            tuple(None if lost else word for word, lost in zip(words, part, strict=True))
+            for words, part in zip(self.vocabularies, parts, strict=True)
+        )
+        return replace(self, vocabularies=tuple(kept))
+
+    def __add__(self, other: Self) -> Self:
+        """The same encoding, with the categories of both."""
+        pairs = zip(self.vocabularies, other.vocabularies, strict=True)
+        united = (tuple(b if a is None else a for a, b in zip(*pair, strict=True)) for pair in pairs)
+        return replace(self, vocabularies=tuple(united))
 
     def _sizes(self) -> dict[str, Any]:
         """What views share with it."""
@@ -161,8 +221,13 @@ class Encoding:
         return (
             len(np.unique(places)) == len(places)
             and bool(np.isin(places, self.columns).all())
-            and all(0 < len(set(words)) == len(words) <= CATEGORIES for words in self.vocabularies)
+            and all(0 < len(words) <= CATEGORIES and _are_distinct(words) for words in self.vocabularies)
         )
+
+
+def _are_distinct(words: Vocabulary) -> bool:
+    known = [word for word in words if word is not None]
+    return len(set(known)) == len(known)
 
 
 def _check_numbers(table: Table) -> None:

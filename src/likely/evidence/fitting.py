@@ -62,7 +62,8 @@ def weighted_model(
         weighted.append(WeightedView(view, pooled.w[part], Ranges(ranges.low[part], ranges.high[part])))
         start = part.stop
     offsets = pooled.b - np.log(class_proportions(rows.class_weights))
-    return EvidenceModel(rows.classes, encoding, tuple(weighted), offsets, rows.class_weights)
+    categories = encoding.category_weights(rows.rows, rows.weights)
+    return EvidenceModel(rows.classes, encoding, tuple(weighted), offsets, rows.class_weights, categories)
 
 
 def _nested(

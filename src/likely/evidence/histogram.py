@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from likely.evidence.rows import EncodedRows, TrainingRows
 from likely.evidence.view import CountsView, View
 from likely.families.histogram_tree import HistogramTree
 from likely.model.persistence import register
+from likely.numerics.caches import cached_property
 from likely.numerics.shapes import Shape
 from likely.typing import AnyArray, Array, Index
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Annotated, Self
 
 import numpy as np
@@ -19,6 +18,7 @@ from likely.families.gaussian.family import Gaussian
 from likely.families.gaussian.prior import NormalInverseWishart
 from likely.model.persistence import register
 from likely.model.specification import Specification
+from likely.numerics.caches import cached_property
 from likely.numerics.missingness import patterns
 from likely.numerics.shapes import Shape
 from likely.statistics.joint import JointStatistics

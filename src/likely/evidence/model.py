@@ -10,11 +10,12 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 
+from likely.data.ledger import Ledger, united
 from likely.errors import InputError, listed
 from likely.evidence.encoding import SHARED, Encoding
 from likely.evidence.rows import DistinctRows, EncodedRows, TrainingRows
 from likely.evidence.training import encoded_parts
-from likely.evidence.view import ROUNDING, FittedView
+from likely.evidence.view import ROUNDING, FittedView, remaining
 from likely.evidence.weights import Ranges, centre
 from likely.model.persistence import register
 from likely.numerics.shapes import Shape
@@ -60,6 +61,8 @@ class EvidenceModel:
     # (classes,), of the intercepts: they are the logarithm of the class prior plus these
     offsets: Annotated[Array, Shape("classes")]
     class_weights: Annotated[Array, Shape("classes", ">=0")]  # total weight of the training rows
+    category_weights: Annotated[Array, Shape("_", ">=0")]  # of the categories of the encoding, of all training rows
+    ledger: Ledger | None = None  # of the training rows, if it is kept
     structure: str = ""  # a digest of what determines the structures of the views
 
     def evidence(self, rows: EncodedRows) -> Array:
@@ -71,27 +74,32 @@ class EvidenceModel:
 
     def added(self, rows: DistinctRows, step: Callable[[], object] = lambda: None) -> Self:
         """The model of these rows too; `step` is called after each part of them."""
-        model = self
+        ledger = None if self.ledger is None else self.ledger.added([rows.hashed()])
+        model = replace(self, ledger=None)
         for part in encoded_parts(rows, self.encoding):
             model += model._counted(part)
             step()
-        return model
+        return replace(model, ledger=ledger)
 
     def without(self, rows: DistinctRows) -> Self:
-        """The model without these rows."""
+        """The model without these rows, and without categories that no other row has."""
+        ledger = None if self.ledger is None else self.ledger.without([rows.hashed()])
         _check_remaining(self, rows)
-        model = self
+        model, weights = self, self.category_weights
         for part in encoded_parts(rows, self.encoding):
             views = (each.view.removed(part) for each in model.views)
             model = model._with(views, model.class_weights - part.class_weights)
-        return model
+            weights = remaining(weights, self.encoding.category_weights(part.rows, part.weights))
+        encoding = self.encoding.without_categories((weights == 0.0) & (self.category_weights > 0.0))
+        return replace(model, encoding=encoding, category_weights=weights, ledger=ledger)
 
     def counted(self, rows: DistinctRows) -> Self:
         """The model with the same structures and weights, and the counts of these rows alone."""
-        return reduce(add, map(self._counted, encoded_parts(rows, self.encoding)))
+        return replace(reduce(add, map(self._counted, encoded_parts(rows, self.encoding))), ledger=None)
 
     def _counted(self, rows: TrainingRows) -> Self:
-        return self._with((each.view.counted(rows) for each in self.views), rows.class_weights)
+        model = self._with((each.view.counted(rows) for each in self.views), rows.class_weights)
+        return replace(model, category_weights=self.encoding.category_weights(rows.rows, rows.weights))
 
     def renumbered(self, first: int) -> Self:
         """The model with `first` added to the positions of its training rows."""
@@ -104,7 +112,10 @@ class EvidenceModel:
                 "the other: EvidenceClassifier().fit(X, y, structure_of=first)."
             )
         views = (a.view + b.view for a, b in zip(self.views, other.views, strict=True))
-        return self._with(views, self.class_weights + other.class_weights)
+        weights = self.category_weights + other.category_weights
+        total = self._with(views, self.class_weights + other.class_weights)
+        ledger = united(self.ledger, other.ledger)
+        return replace(total, encoding=self.encoding + other.encoding, category_weights=weights, ledger=ledger)
 
     def _with(self, views: Iterable[FittedView], class_weights: Array) -> Self:
         """The same weights of other views."""
@@ -117,7 +128,8 @@ class EvidenceModel:
     def _valid(self) -> bool:
         columns, texts = {None, *np.flatnonzero(self.encoding.used).tolist()}, set(self.encoding.texts.tolist())
         known = (set(each.view.term_columns) <= (texts if each.view.name == "text" else columns) for each in self.views)
-        return bool(self.class_weights.any()) and all(known)
+        sized = len(self.category_weights) == sum(map(len, self.encoding.vocabularies))
+        return bool(self.class_weights.any()) and sized and all(known)
 
     def contributions(self, rows: EncodedRows) -> Iterator[Contributions]:
         """The contributions of each view that has any weight."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated
 
 import numpy as np
@@ -20,6 +19,7 @@ from likely.evidence.view import FittedView, View
 from likely.model.joint import JointModel
 from likely.model.persistence import register
 from likely.model.specification import Specification
+from likely.numerics.caches import cached_property
 from likely.numerics.shapes import Shape
 from likely.statistics.joint import JointStatistics
 from likely.typing import Array

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -19,6 +18,7 @@ from likely.evidence.rows import EncodedRows, TrainingRows
 from likely.evidence.view import ROUNDING, FittedView, View
 from likely.model.persistence import register
 from likely.numerics.block_sizes import REDUCED
+from likely.numerics.caches import cached_property
 from likely.numerics.shapes import Shape
 from likely.numerics.threads import run
 from likely.numerics.ties import first_best

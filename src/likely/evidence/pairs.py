@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -16,6 +15,7 @@ from likely.evidence.rows import EncodedRows, TrainingRows
 from likely.evidence.view import CountsView, View
 from likely.families.pair_tables import PairEstimates, contributions, count_pairs, log_densities, offsets_of, slots_of
 from likely.model.persistence import register
+from likely.numerics.caches import cached_property
 from likely.numerics.shapes import Shape
 from likely.numerics.ties import tie_ranks
 from likely.typing import AnyArray, Array, Index

@@ -10,10 +10,11 @@ import numpy as np
 from likely.errors import amount, listed
 from likely.evidence.model import EvidenceModel
 from likely.evidence.weights import PooledWeights
-from likely.model.rendering import RenderedResult, TextTable, count, limited, number, short_names, to_frame
+from likely.model.rendering import RenderedResult, TextTable, count, limited, number, short_names, to_frame, wrapped
 from likely.typing import Array
 
 SHOWN = 12  # classes and columns that are printed, at most
+SMALL_SHARE = 0.005  # printed as less than 1%
 MOST_OF_IT = 0.8  # share of the evidence of the views that a summary names first
 
 
@@ -56,6 +57,8 @@ class EvidenceSummary(RenderedResult):
         mixing weights as their coefficients. NaN if no rows were held out.
     baseline : float
         Mean log-loss of the class proportions on the same rows.
+    decisions : tuple of str
+        What the columns of the input became, in a few lines; `columns_` of the model is the table.
     """
 
     views: tuple[str, ...]
@@ -67,6 +70,7 @@ class EvidenceSummary(RenderedResult):
     class_prior: tuple[float, ...]
     log_loss: float
     baseline: float
+    decisions: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return str(self)
@@ -83,7 +87,8 @@ class EvidenceSummary(RenderedResult):
 
     def _parts(self) -> list[str | TextTable]:
         rows = [
-            [name, str(n), f"{share:.0%}"] for name, n, share in zip(self.views, self.n_terms, self.shares, strict=True)
+            [name, str(n), _percent(share)]
+            for name, n, share in zip(self.views, self.n_terms, self.shares, strict=True)
         ]
         columns, more = limited(sorted(self.column_shares.items(), key=lambda item: -item[1]), SHOWN)
         classes, others = limited(list(zip(self.classes, self.class_weights, self.class_prior, strict=True)), SHOWN)
@@ -93,10 +98,11 @@ class EvidenceSummary(RenderedResult):
         parts: list[str | TextTable] = [
             f"EvidenceClassifier: {size}, {count(sum(self.class_weights))} rows",
             self._sentence(),
+            "\n".join(map(wrapped, self.decisions)),
             TextTable(["view", "terms", "share of the evidence"], rows),
         ]
         if columns:
-            shown = [[name, f"{share:.0%}"] for name, share in columns]
+            shown = [[name, _percent(share)] for name, share in columns]
             title = "Columns, in the views with one term for each column"
             parts.append(TextTable(["column", "share"], shown, title, more=more))
         return [*parts, TextTable(["class", "rows", "prior"], class_rows, more=others)]
@@ -114,6 +120,11 @@ class EvidenceSummary(RenderedResult):
         gain = f" Log-loss of held-out rows during the fit: {self.log_loss:.4f}; of the class proportions: "
         worse = "" if self.log_loss < self.baseline else " Worse than predicting the class proportions."
         return f"{text}{gain}{self.baseline:.4f}.{worse}"
+
+
+def _percent(share: float) -> str:
+    """A share of the evidence; one that is small differs from none."""
+    return f"{share:.0%}" if share >= SMALL_SHARE else "<1%" if share else "none"
 
 
 def summarise_evidence(

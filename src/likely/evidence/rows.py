@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
+from likely.data.ledger import HashedRows, label_marks
 from likely.data.table import Table
 from likely.statistics.counts import Counts
 from likely.typing import AnyArray, Array, Codes
@@ -63,6 +64,11 @@ class LabeledRows(Generic[Rows]):
     @property
     def counts(self) -> Counts:
         return Counts.of(self.classes, self.codes, self.weights)
+
+    def hashed(self) -> HashedRows:
+        """Their hashes for a ledger."""
+        marks = label_marks(self.classes)[self.codes]
+        return HashedRows(self.keys, marks, self.classes, self.codes, self.weights, self.positions)
 
     def take(self, rows: AnyArray) -> LabeledRows[Rows]:
         """Some of the rows; all classes are kept."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -19,6 +18,7 @@ from likely.families.text.family import Text
 from likely.families.text.term_models import unobserved
 from likely.model.persistence import register
 from likely.model.plans import column_index
+from likely.numerics.caches import cached_property
 from likely.numerics.shapes import Shape
 from likely.statistics.documents import Documents
 from likely.statistics.term_sums import TermSums

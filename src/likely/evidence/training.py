@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 
 import numpy as np
 
 from likely.data.batches import Batch
+from likely.data.ledger import label_marks
 from likely.data.row_hash import row_hashes
 from likely.errors import InputError, listed
 from likely.evidence.encoding import Encoding
@@ -28,8 +28,7 @@ def distinct_rows(batch: Batch, columns: AnyArray, classes: AnyArray | None = No
     codes, known = batch.codes[used], batch.counts.classes
     if classes is not None:
         codes, known = _known_codes(known, classes)[codes], classes
-    marks = np.array([zlib.crc32(repr(label).encode()) for label in known.tolist()], dtype=np.uint64)  # of labels alone
-    hashes = row_hashes(batch.table.take(used), marks[codes], columns)
+    hashes = row_hashes(batch.table.take(used), label_marks(known)[codes], columns)
     keys, first, place, copies = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
     weights = np.bincount(place, batch.row_weights[used], minlength=len(keys)).astype(np.float64)
     rows = used[first]
@@ -62,7 +61,8 @@ def _known_codes(found: AnyArray, classes: AnyArray) -> AnyArray:
     if unknown:
         raise InputError(
             f"y has the label {listed(unknown)}, which is not among the classes of the fit: "
-            f"{listed(classes.tolist())}. Structures and weights are those of the fit; fit again on all rows."
+            f"{listed(classes.tolist())}. Structures and weights are those of the fit: fit again on all rows, or use "
+            "GenerativeClassifier, whose partial_fit adds new classes."
         )
     return np.array([place[label] for label in found.tolist()], dtype=np.intp)
 

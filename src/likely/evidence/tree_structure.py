@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -14,6 +13,7 @@ from sklearn import config_context
 from likely.data.row_hash import scrambled
 from likely.evidence.rows import TrainingRows
 from likely.model.persistence import register
+from likely.numerics.caches import cached_property
 from likely.numerics.shapes import Shape
 from likely.numerics.threads import run
 from likely.typing import AnyArray, Index

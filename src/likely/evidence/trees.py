@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import pairwise
 from typing import Annotated, Any, Self
 
@@ -23,6 +22,7 @@ from likely.evidence.tree_structure import MISSING, STOP, THREADS, TreeStructure
 from likely.evidence.view import CountsView, View
 from likely.model.persistence import register
 from likely.numerics.block_sizes import TOGETHER
+from likely.numerics.caches import cached_property
 from likely.numerics.shapes import Shape
 from likely.numerics.threads import run
 from likely.numerics.ties import first_best

@@ -38,9 +38,10 @@ MANY_ROWS = 1500  # from here on without the largest l_v
 MANY_TERMS = 300  # beyond it, the matrix of second derivatives is not computed
 DECREASE = 1e-14  # of the last step of Newton's method, relative to the objective: errors of w and b are below 1e-6
 SLOW = 0.01  # where a step with old second derivatives decreases the next step less, they are computed again
+RIDGE = 64.0 * EPS  # of second derivatives, relative: where weights differ much, their rounding exceeds the penalty
 NEGLIGIBLE = 1e-10  # a smaller weight in the average is 0
 STEPS = 200
-SHORTEST = 15  # quarterings of the first weights, at most
+SHORTEST = 40  # quarterings of the first weights, at most
 EXCHANGES = 10  # of the weights that are 0, before non-negative least squares starts without a guess
 
 
@@ -363,12 +364,20 @@ class Solver:
         return out
 
     def _likelihood_hessian(self, scores: Array) -> Array:
-        """Second derivatives of the likelihood in (w, b): Σ_n weight_n Σ_k p_k (E_jk − Σ p E_j)(E_ik − Σ p E_i)."""
+        """Second derivatives of the likelihood in (w, b): Σ_n weight_n Σ_k p_k (E_jk − Σ p E_j)(E_ik − Σ p E_i).
+
+        They are 0 in the direction in which all b_k grow alike, and so is the gradient, as Σ_k (b_k − log N_k/N) stays
+        0. There they are replaced by their mean over b, which changes no step, and b can be eliminated without loss of
+        digits.
+        """
         terms, split = self.problem.terms, self.split
         probabilities = np.exp(scores - log_sum_exp(scores))
         weighted = probabilities * self.problem.weights
         out = np.zeros((split + len(scores), split + len(scores)))
-        out[split:, split:] = np.diag(weighted.sum(axis=1)) - weighted @ probabilities.T
+        intercepts = out[split:, split:]
+        intercepts -= weighted @ probabilities.T
+        np.fill_diagonal(intercepts, 0.0)
+        np.fill_diagonal(intercepts, -intercepts.sum(axis=1))  # Σ weight·p·(1 − p), without the difference
         rows = max(1, COPIED // max(1, split * len(scores)))
         for begin in range(0, scores.shape[1], rows):
             part = slice(begin, begin + rows)
@@ -378,7 +387,10 @@ class Solver:
             block *= np.sqrt(q)
             block = block.reshape(split, -1)
             out[:split, :split] += block @ block.T
+        out[:split, split:] -= out[:split, split:].mean(axis=1, keepdims=True)
         out[split:, :split] = out[:split, split:].T
+        intercepts += intercepts.trace() / len(scores) ** 2
+        np.einsum("ii->i", out)[:] *= 1.0 + RIDGE
         return out
 
 
@@ -396,17 +408,29 @@ def _non_negative(matrix: Array, linear: Array, positive: AnyArray) -> Array:
         if np.array_equal(better, positive):
             return w
         positive = better
-    root = scipy.linalg.cholesky(matrix)
+    root = _root(matrix)
     w, _ = scipy.optimize.nnls(root, scipy.linalg.solve_triangular(root, linear, trans=1))
     return np.asarray(w)
 
 
 def _solve_positive(matrix: Array, right: Array) -> Array:
     """The solution of a system with a positive definite matrix, by LAPACK alone: the systems are small and many."""
-    _, solution, info = scipy.linalg.lapack.dposv(matrix, right)
+    return np.asarray(scipy.linalg.lapack.dpotrs(_root(matrix), right)[0])
+
+
+def _root(matrix: Array) -> Array:
+    """The upper Cholesky factor of a positive definite matrix.
+
+    Where rounding made the matrix indefinite, its diagonal is increased: the step becomes shorter and still descends.
+    """
+    root, info = scipy.linalg.lapack.dpotrf(matrix)
+    ridge = RIDGE
+    while info and ridge < 1.0:
+        root, info = scipy.linalg.lapack.dpotrf(matrix + np.diag(ridge * matrix.diagonal()))
+        ridge *= 100.0
     if info:
         raise np.linalg.LinAlgError("Second derivatives of the weights of evidence terms are not positive definite.")
-    return np.asarray(solution)
+    return np.asarray(root)
 
 
 def _combined(w: Array, terms: Array) -> Array:

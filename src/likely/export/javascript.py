@@ -22,20 +22,25 @@ function valueOf(row, name) {
   return value === undefined || value === null || Number.isNaN(value) ? null : value;
 }
 
+function typeError(value, name, needed) {
+  const shown = typeof value === "string" ? JSON.stringify(value) : String(value);
+  return new TypeError(`Column ${JSON.stringify(name)}: ${shown} is not ${needed}.`);
+}
+
 function numberOf(row, name) {
   const value = valueOf(row, name);
   if (value === null) return NaN;
   if (typeof value === "boolean") return value ? 1 : 0;
-  if (typeof value !== "number") {
-    const shown = typeof value === "string" ? JSON.stringify(value) : String(value);
-    throw new TypeError(`Column ${JSON.stringify(name)}: ${shown} is not a number.`);
-  }
+  if (typeof value !== "number") throw typeError(value, name, "a number");
   return value;
 }
 
-function codeOf(row, name, codes) {
+function codeOf(row, name, codes, isText) {
   const value = valueOf(row, name);
-  return value === null ? -1 : codes.get(value) ?? 0;
+  if (value === null) return -1;
+  if (isText && typeof value !== "string") throw typeError(value, name, "text");
+  if (!isText && typeof value !== "number" && typeof value !== "boolean") throw typeError(value, name, "a number");
+  return codes.get(value) ?? 0;
 }
 
 function cellOf(x, edges) {
@@ -97,8 +102,9 @@ def _pairs(column: Input) -> str:
 def _read(index: int, column: Input) -> str:
     """The line that reads an input."""
     name = javascript_value(column.name)
-    if _coded(column):
-        return f"const i{index} = codeOf(row, {name}, codes{index});"
+    if column.vocabulary is not None:
+        is_text = javascript_value(category_type(column.name, column.vocabulary) == "text")
+        return f"const i{index} = codeOf(row, {name}, codes{index}, {is_text});"
     return f"const i{index} = numberOf(row, {name});"
 
 

@@ -156,8 +156,8 @@ def to_javascript(self: Any) -> str:
     str
         The text of an ES module. ``predict`` returns an object with `predicted`, a class label, and
         `probabilities`, an array in the order of `classes`. A row that `predict_proba` rejects with an error has
-        null in both; a row that is not an object, and a value that is text where a number is needed, raise a
-        TypeError.
+        null in both; a row that is not an object, and a value of another type than the training rows, such as text
+        where a number is needed, raise a TypeError.
 
     Raises
     ------

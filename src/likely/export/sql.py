@@ -209,8 +209,13 @@ class SQLWriter(Writer):
             forms = {True: "('true', 't', '1', '1.0')", False: "('false', 'f', '0', '0.0')"}
             cases = [f"WHEN lower({text}) IN {forms[word]} THEN {i}" for i, word in words]
         else:
-            cases = [f"WHEN {text} = {quoted_text(word)} THEN {i}" for i, word in words]
+            cases = [f"WHEN {self._text_of(word, name, text)} = {quoted_text(word)} THEN {i}" for i, word in words]
         return f"CASE WHEN {known} IS NULL THEN NULL {' '.join(cases)} ELSE 0 END"
+
+    def _text_of(self, word: str, name: str, text: str) -> str:
+        """The text to compare with a category: a cast of PostgreSQL removes blanks at the end of CHAR(n)."""
+        padded = self.dialect == "postgres" and word.endswith(" ")
+        return f'concat({name}) COLLATE "C"' if padded else text
 
     def column(self, step: int) -> str:
         """The column of a named step or of an input."""

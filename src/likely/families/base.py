@@ -16,7 +16,6 @@ from numbers import Integral
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from likely.errors import InputError, NoDensityError, NoEvidenceError, listed
 from likely.families.estimation import Estimation
@@ -24,6 +23,7 @@ from likely.families.parameters import Parameter
 from likely.families.quadratic import Quadratic
 from likely.numerics.expressions import Cell, Expression, finite
 from likely.numerics.missingness import patterns
+from likely.numerics.options import NamedOptions
 from likely.statistics.accumulator import Accumulator
 from likely.typing import AnyArray, Array, Codes, ColumnLike, Index, Vocabulary
 
@@ -345,7 +345,7 @@ LeaveOneOutDensity = Callable[[Any, Codes, Array], Array]
 """From rows (n, d), the codes of their classes and their weights to log p(x | class), (classes, n)."""
 
 
-class Family(BaseEstimator, ABC):
+class Family(NamedOptions, ABC):
     """Base class of distributions for a column, or for a block of columns with one joint density.
 
     A family holds options only. It estimates class-conditional densities from additive sufficient statistics; the

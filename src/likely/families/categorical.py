@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -32,6 +31,7 @@ from likely.families.joint_table import JointTable, JointTableAccumulator, check
 from likely.families.parameters import Parameter, proportion_errors
 from likely.families.priors import Dirichlet, smoothing_of, smoothing_remedy
 from likely.numerics.arrays import is_missing
+from likely.numerics.caches import cached_property
 from likely.numerics.expressions import Cell, Expression, pick, total
 from likely.numerics.special import log_gamma_ratio
 from likely.statistics.category_counts import CategoryCounts

@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,6 +20,7 @@ from likely.families.base import Conditionals, ExponentialConditionals
 from likely.families.supports import NON_NEGATIVE
 from likely.numerics.arrays import has_missing
 from likely.numerics.block_sizes import COPIED
+from likely.numerics.caches import cached_property
 from likely.numerics.count_densities import negative_binomial_log_density, poisson_log_density
 from likely.numerics.expressions import (
     LARGE_COUNT,

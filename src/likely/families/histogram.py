@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -25,6 +24,7 @@ from likely.families.histogram_tree import HistogramTree
 from likely.families.independent import IndependentColumns, Mask
 from likely.families.parameters import Parameter
 from likely.families.supports import FINITE
+from likely.numerics.caches import cached_property
 from likely.numerics.expressions import Cell, Expression, cell_of, pick, total
 from likely.statistics.cell_counts import CellAccumulator, CellCounts, cell_edges, slots_of
 from likely.statistics.rounding import subtract_counts

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
@@ -16,6 +15,7 @@ from likely.errors import NoDensityError
 from likely.families.base import Conditionals
 from likely.families.supports import Support
 from likely.numerics.arrays import all_finite, has_missing
+from likely.numerics.caches import cached_property
 from likely.numerics.expressions import LARGE_COUNT, Cell, Expression, bounded, finite, total
 from likely.statistics.sums import check_stored
 from likely.typing import AnyArray, Array, Codes, Index

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from likely.families.base import ExponentialConditionals
 from likely.families.independent import TABLE_VALUES, IndependentColumns, Mask
 from likely.families.quadratic import Quadratic
 from likely.numerics.arrays import all_finite, has_missing
+from likely.numerics.caches import cached_property
 from likely.numerics.expressions import Cell, Expression, relative_to_first, times_log, total, with_coefficients
 from likely.statistics.sums import check_stored
 from likely.typing import AnyArray, Array

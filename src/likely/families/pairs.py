@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -27,6 +26,7 @@ from likely.families.pair_tables import (
     slots_of,
 )
 from likely.families.parameters import Parameter
+from likely.numerics.caches import cached_property
 from likely.statistics.accumulator import RowAccumulator
 from likely.statistics.category_counts import PairCounts
 from likely.typing import AnyArray, Array, Codes, Index, Vocabulary

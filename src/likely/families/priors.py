@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from likely.errors import InputError, NoEvidenceError, NotEstimableError, listed
 from likely.families.estimation import ANY_PRIOR, UNOBSERVED, Estimation, require_maximum
+from likely.numerics.options import NamedOptions
 from likely.numerics.special import log_gamma_ratio
 from likely.statistics.counts import Counts
 from likely.statistics.sums import Sums
@@ -18,7 +18,7 @@ from likely.typing import AnyArray, Array, ConcentrationLike, SmoothingLike
 IMPROPER = "the posterior under GammaPrior(exposure=0) is improper"
 
 
-class Dirichlet(BaseEstimator):
+class Dirichlet(NamedOptions):
     """Dirichlet prior of probabilities, as pseudo-counts.
 
     `GenerativeClassifier` and its subclasses take it as a prior of the class probabilities; `Bernoulli`, `Categorical`
@@ -108,7 +108,7 @@ class Dirichlet(BaseEstimator):
         return np.asarray(total / total.sum())
 
 
-class GammaPrior(BaseEstimator):
+class GammaPrior(NamedOptions):
     """Gamma prior of a rate, as pseudo-data: events observed during an exposure.
 
     The estimated rate is (prior events + observed events) / (prior exposure + observed exposure). Under
@@ -166,7 +166,7 @@ class GammaPrior(BaseEstimator):
         return events, events / np.where(rate > 0.0, rate, 1.0)
 
 
-class BetaPrior(BaseEstimator):
+class BetaPrior(NamedOptions):
     """Beta prior of a probability, as pseudo-data: numbers of successes and failures.
 
     The estimated probability is (prior successes + observed successes) / (all successes and failures). Under
@@ -210,7 +210,7 @@ class BetaPrior(BaseEstimator):
         return _positive("BetaPrior", "successes", self.successes), _positive("BetaPrior", "failures", self.failures)
 
 
-class PseudoRows(BaseEstimator):
+class PseudoRows(NamedOptions):
     """Prior of families without a closed-form conjugate prior: average rows added to every class.
 
     The sufficient statistics of the pseudo-rows are the average of all training rows, so every class is shrunk

@@ -92,18 +92,31 @@ class Choice:
             best = simplest_of_best([_or(densities[name], -np.inf) for name in names], [error[name] for name in names])
         return replace(self, family=names[best], log_loss=losses, error=error, weight=total, log_density=densities)
 
-    def __str__(self) -> str:
-        """The columns, the family chosen and its score, and the best of the other candidates."""
+    @property
+    def score(self) -> float | None:
+        """The log-loss or log-density of the family chosen; None where nothing was compared."""
+        return (self.log_loss or self.log_density).get(self.family)
+
+    @property
+    def next_best(self) -> tuple[str, float] | None:
+        """The best of the other candidates that have an estimate, and its score."""
         better = -1.0 if self.log_loss else 1.0
-        scores = {name: score for name, score in (self.log_loss or self.log_density).items() if score is not None}
-        chosen = f"{listed(self.columns, limit=4)}: {self.family}"
-        if self.family in scores:
-            chosen += f" {scores.pop(self.family):.4f}"
-        if scores:
-            name = list(scores)[first_best([better * score for score in scores.values()])]
-            more = f" (and {len(scores) - 1} more)" if len(scores) > 1 else ""
-            chosen += f"; next {name} {scores[name]:.4f}{more}"
-        return f"{chosen}; {self.reason}" if self.reason else chosen
+        scores = self.log_loss or self.log_density
+        others = {name: score for name, score in scores.items() if score is not None and name != self.family}
+        if not others:
+            return None
+        name = list(others)[first_best([better * score for score in others.values()])]
+        return name, others[name]
+
+    def __str__(self) -> str:
+        """The columns, the family chosen and its score, the best of the other candidates, and the reason."""
+        text, others = f"{listed(self.columns, limit=4)}: {self.family}", self.next_best
+        if self.score is not None:
+            text += f" ({'log-loss' if self.log_loss else 'log-density'} {self.score:.4f})"
+        if others is not None:
+            count = len(self.log_loss or self.log_density)
+            text += f"; of {count} candidates the next best is {others[0]} ({others[1]:.4f})"
+        return f"{text}; {self.reason}" if self.reason else text
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from likely.data.frames import as_narwhals, is_frame
-from likely.errors import InputError, listed
+from likely.errors import InputError, LikelyWarning, listed, warn
 from likely.model.class_prior import check_names_classes, numbers
 from likely.model.rendering import RenderedResult, TextTable, limited, number, to_frame
 from likely.typing import AnyArray, Array
@@ -194,4 +194,19 @@ def _checked_reject(reject: Any, label: object, matrix: Array, actions: AnyArray
         )
     if not isinstance(label, np.ndarray | list) and label in actions.tolist():
         raise InputError(f"reject_label={label!r} is also an action: {listed(actions)}. Choose another label.")
+    most = largest_expected_loss(matrix)
+    if float(reject) >= most:
+        warn(
+            f"reject={reject!r} rejects nothing: the least expected loss of a row is at most {most:.4g}, whatever its "
+            f"probabilities are. Use reject below {most:.4g}, or change the units of loss.",
+            LikelyWarning,
+        )
     return float(reject)
+
+
+def largest_expected_loss(matrix: Array) -> float:
+    """An upper bound of min_a Σ_k p_k·L_ka over all p: 1 − 1/K for zero-one loss, else min_a max_k L_ka."""
+    size = len(matrix)
+    if matrix.shape == (size, size) and np.array_equal(matrix, 1.0 - np.eye(size)):
+        return 1.0 - 1.0 / size
+    return float(matrix.max(axis=0).min())

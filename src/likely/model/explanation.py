@@ -51,7 +51,8 @@ class Explanation(RenderedResult):
 
     The offset plus the evidence summed over the columns is log p(x, class), or for discriminative models log p(class |
     x), up to a constant common to all classes. Its softmax over the classes is `predict_proba`. Printing shows the
-    first row as a table.
+    first row as a table, in which each contribution is relative to its mean over the classes: the softmax of the sums
+    is the same.
 
     Attributes
     ----------
@@ -75,15 +76,15 @@ class Explanation(RenderedResult):
     >>> X, y = load_iris(return_X_y=True)
     >>> explanation = LinearDiscriminant().fit(X, y).explain(X[[70]])
     >>> print(explanation)
-    Row 0: contributions to the score of each class
+    Row 0: contributions to the score of each class, minus their mean over the classes
     <BLANKLINE>
     column        2      1       0
-    x0        -0.65  -0.77   -1.82
-    x1        -0.78  -0.24   -4.22
-    x2        -0.80  -0.68  -34.98
-    x3         0.26  -1.39  -24.40
-    (offset)  -1.10  -1.10   -1.10
-    sum       -3.07  -4.18  -66.52
+    x0         0.43   0.31   -0.74
+    x1         0.97   1.51   -2.48
+    x2        11.35  11.47  -22.83
+    x3         8.77   7.12  -15.89
+    (offset)   0.00   0.00    0.00
+    sum       21.52  20.41  -41.93
     """
 
     evidence: Array
@@ -212,11 +213,13 @@ class Explanation(RenderedResult):
         a = order[0] if first is None else code_of(self.classes, first)
         others = [k for k in order if k != a]
         if not others:
-            return f"log-density of {self.classes[a]!s}", self.evidence[row, a], float(self.offset[row, a])
+            name = short_names(self.classes.tolist()[a : a + 1])[0]
+            return f"log-density of {name}", self.evidence[row, a], float(self.offset[row, a])
         b = others[0] if second is None else code_of(self.classes, second)
         labels = self.classes.tolist()
         terms = self._of_row(row).contrast(labels[a], labels[b])[0]
-        title = f"log-odds of {self.classes[a]!s} against {self.classes[b]!s}"
+        names = short_names([labels[a], labels[b]])
+        title = f"log-odds of {names[0]} against {names[1]}"
         with np.errstate(invalid="ignore"):
             return title, terms, float(self.offset[row, a] - self.offset[row, b])
 
@@ -325,22 +328,24 @@ class Explanation(RenderedResult):
 
     def _parts(self) -> list[str | TextTable]:
         rows, classes, columns = self.evidence.shape
-        total = self._total(0)
-        order = np.argsort(-total, kind="stable")[:SHOWN_CLASSES]
+        evidence, offset = _centred(self.evidence[0]), _centred(self.offset[0, :, None])[:, 0]
+        order = np.argsort(-self._total(0), kind="stable")[:SHOWN_CLASSES]
         _, terms, _ = self._compared(0, None, None)
         shown = np.arange(columns) if columns <= SHOWN_COLUMNS else np.sort(_largest(terms, SHOWN_COLUMNS))
         names = short_names([*(self.columns[j] for j in shown), OFFSET])
-        values = [*(self.evidence[0, order, j] for j in shown), self.offset[0, order]]
+        values = [*(evidence[order, j] for j in shown), offset[order]]
         lines = [[name, *(number(v, 2) for v in part)] for name, part in zip(names, values, strict=True)]
         if len(shown) < columns:
-            rest = self.evidence[0, order].sum(axis=1) - self.evidence[0][np.ix_(order, shown)].sum(axis=1)
+            rest = np.delete(evidence, shown, axis=1)[order].sum(axis=1)
             lines.insert(-1, [f"{columns - len(shown)} other columns", *(number(v, 2) for v in rest)])
-        lines.append(["sum", *(number(v, 2) for v in total[order])])
+        lines.append(["sum", *(number(v, 2) for v in (evidence.sum(axis=1) + offset)[order])])
         header = ["column", *short_names(self.classes[order].tolist())]
         more = [f"{rows - 1} more {'row' if rows == 2 else 'rows'}"] if rows > 1 else []
         left = classes - len(order)
         more += [f"{left} less probable {'class' if left == 1 else 'classes'}"] if left else []
-        parts: list[str | TextTable] = ["Row 0: contributions to the score of each class", TextTable(header, lines)]
+        title = "Row 0: contributions to the score of each class"
+        title += ", minus their mean over the classes" if classes > 1 else ""
+        parts: list[str | TextTable] = [title, TextTable(header, lines)]
         return [*parts, f"Not shown: {' and '.join(more)}. to_frame() has all contributions."] if more else parts
 
 
@@ -350,6 +355,15 @@ def _summed(terms: Array, places: AnyArray, size: int) -> Array:
     for j, place in enumerate(places.tolist()):
         total[..., place] += terms[..., j]
     return total
+
+
+def _centred(values: Array) -> Array:
+    """Values (classes, n) minus their mean over the classes, without −∞; those of one class as they are."""
+    if len(values) == 1:
+        return values
+    finite = np.isfinite(values)
+    total = np.where(finite, values, 0.0).sum(axis=0)
+    return np.asarray(values - total / np.maximum(finite.sum(axis=0), 1))
 
 
 def concatenated(parts: Sequence[Explanation], library: str | None) -> Explanation:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any
 
+import numpy as np
+
 from likely.data.batches import Batches
+from likely.data.ledger import HashedRows, Ledger, hashed, united
 from likely.errors import InputError, InputTypeError, listed
 from likely.model.calibration import Calibration
 from likely.model.choices import Choice, UnlabeledWeight
@@ -32,6 +36,7 @@ class Fit:
     history: EMHistory | None = None  # None if the statistics are plain sums
     calibration: Calibration | None = None  # of class probabilities, frozen since the rows were fitted
     unlabeled: UnlabeledWeight | None = None  # None if no row is unlabeled
+    ledger: Ledger | None = None  # of the rows, if it is kept
 
     def _valid(self) -> bool:
         specification = self.specification
@@ -87,25 +92,44 @@ class Fit:
         specification = self.specification.expecting(expected)
         more = _sum(specification, rows)
         check_expected(more, specification.expected)
-        return replace(self, specification=specification).with_statistics(self.statistics + more)
+        ledger = None if self.ledger is None else self.ledger.added(self._hashed(rows))
+        return replace(self, specification=specification, ledger=ledger).with_statistics(self.statistics + more)
+
+    def recorded(self, rows: Batches) -> Fit:
+        """The fit with a ledger of its rows."""
+        return replace(self, ledger=Ledger.empty().added(self._hashed(rows)))
+
+    def _hashed(self, rows: Batches) -> Iterator[HashedRows]:
+        names, aside = self.specification.names, self.specification.set_aside
+        return hashed(rows, np.array([j for j, name in enumerate(names) if name not in aside], dtype=np.intp))
 
     def without(self, rows: Batches) -> Fit:
         """The fit without these rows."""
         self.check_additive("forget")
+        ledger = None if self.ledger is None else self.ledger.without(self._hashed(rows))
         left = self.statistics - _sum(self.specification, rows)
         self.specification.check_possible(left, self.statistics)
-        return self.with_statistics(left)
+        return replace(self, ledger=ledger).with_statistics(left)
+
+    def categories_before(self, left: Fit) -> dict[str, frozenset[Any]]:
+        """The categories of columns that no row of `left` has any more."""
+        remaining = left.specification.categories(left.statistics)
+        before = self.specification.categories(self.statistics)
+        return {name: words - remaining[name] for name, words in before.items() if words - remaining[name]}
 
     def without_class(self, label: object) -> Fit:
         """The fit without the rows of a class."""
         self.check_additive("drop_class")
-        return self.with_statistics(self.statistics.without(code_of(self.statistics.counts.classes, label)))
+        left = self.statistics.without(code_of(self.statistics.counts.classes, label))
+        ledger = None if self.ledger is None else self.ledger.without_class(label)
+        return replace(self, ledger=ledger).with_statistics(left)
 
     def counted(self, rows: Batches) -> Fit:
         """The same specification and calibration, and the statistics of these rows alone."""
         self.check_additive("structure_of")
         classes = tuple(self.statistics.counts.classes.tolist())
-        fit = replace(self, specification=self.specification.expecting(classes))  # also of those without rows here
+        specification = self.specification.expecting(classes)  # also of those without rows here
+        fit = replace(self, specification=specification, ledger=None)
         return fit.with_statistics(_sum(fit.specification, rows))
 
     def __add__(self, other: Fit) -> Fit:
@@ -114,6 +138,7 @@ class Fit:
         blocks = tuple(other.statistics.blocks[places.index(plan.columns)] for plan in self.specification.plans)
         specification = self.specification.expecting(other.specification.expected)
         fit = replace(self, specification=specification, calibration=self._common_calibration(other))
+        fit = replace(fit, ledger=united(self.ledger, other.ledger))
         return fit.with_statistics(self.statistics + replace(other.statistics, blocks=blocks))
 
     def _common_calibration(self, other: Fit) -> Calibration | None:

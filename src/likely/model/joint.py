@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -18,6 +17,7 @@ from likely.model.block import Block
 from likely.model.calibration import Calibration
 from likely.model.explanation import Explanation, LinearBlock
 from likely.numerics.arrays import all_finite
+from likely.numerics.caches import cached_property
 from likely.numerics.special import log_softmax_into, log_sum_exp, softmax_into
 from likely.numerics.threads import single_threaded_blas_for
 from likely.typing import AnyArray, Array
@@ -383,10 +383,16 @@ class JointModel:
 
     def notes(self, ignored: Collection[str] = ()) -> list[str]:
         """Notes for the summary, such as constant columns; `ignored` are the columns that were declared to be so."""
+        return [*self._notes_on_columns(ignored), *self.block_notes(constant=True)]
+
+    def block_notes(self, constant: bool = False) -> list[str]:
+        """Notes on the densities of blocks; with those on constant columns if wanted."""
+        each = ((block.conditionals, [self.names[j] for j in block.index]) for block in self.blocks)
+        notes = ((parts, note) for parts, names in each for note in parts.notes(names))
+        return [note for parts, note in notes if constant or not note.startswith(parts.ignored_note)]
+
+    def _notes_on_columns(self, ignored: Collection[str]) -> list[str]:
         unused = [self.names[j] for j in self.unused]
         declared, found = ([name for name in unused if (name in ignored) is each] for each in (True, False))
         aside = [f"ignored, as declared: {listed(declared)}"] if declared else []
-        aside += [f"set aside, not used (identifiers or free text): {listed(found)}"] if found else []
-        return aside + [
-            note for block in self.blocks for note in block.conditionals.notes([self.names[j] for j in block.index])
-        ]
+        return aside + ([f"set aside, not used (identifiers or free text): {listed(found)}"] if found else [])

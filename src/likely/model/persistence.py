@@ -24,6 +24,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from likely.data.date_text import DateForm
+from likely.data.ledger import Ledger
 from likely.data.new_files import new_file
 from likely.data.number_text import NumberForm
 from likely.data.reading import ColumnReading, Reading
@@ -114,6 +115,7 @@ for _kind in (
         DateForm,
         DocumentSums,
         JointStatistics,
+        Ledger,
         Moments,
         NumberForm,
         PairCounts,

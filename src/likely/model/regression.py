@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import cast
 
 import numpy as np
@@ -19,6 +18,7 @@ from likely.families.gaussian.family import Gaussian
 from likely.model.fit import Fit
 from likely.model.specification import Specification
 from likely.model.summary import LineSummary
+from likely.numerics.caches import cached_property
 from likely.numerics.threads import single_threaded_blas_for
 from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array, Index, Vocabulary

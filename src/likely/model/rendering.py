@@ -5,11 +5,13 @@ from __future__ import annotations
 import html
 import itertools
 import re
+import textwrap
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from importlib.util import find_spec
+from numbers import Number
 from typing import Any
 
 import narwhals as nw
@@ -19,6 +21,7 @@ from likely.data.frames import library_of, whole_frame
 from likely.errors import MissingExtraError
 
 NAME_WIDTH = 32  # characters of a name in a table, unless names would then be identical
+LINE = 110  # characters of a line of text
 TITLE_WIDTH = 100  # characters of a model in a title
 SURROGATE = re.compile("[\ud800-\udfff]")
 PLAIN = {str, bytes, bool, int, float, date, datetime}  # types that every frame library has
@@ -86,10 +89,19 @@ class RenderedResult:
         return encodable(f"<div>{''.join(parts)}</div>")
 
 
+def wrapped(text: str) -> str:
+    """A long line in several, indented; names are not broken."""
+    return textwrap.fill(text, LINE, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+
+
 def short_names(items: Iterable[Any], width: int = NAME_WIDTH) -> list[str]:
-    """Names for a table: cut in the middle if they are long, but never so that different names become identical."""
+    """Names for a table: cut in the middle if they are long, but never so that different names become identical.
+
+    Text is in quotes where it is empty, has blanks at its ends, or looks like a number beside numbers.
+    """
     given = list(items)
-    texts = [_one_line(str(item)) for item in given]
+    beside_numbers = any(isinstance(item, Number | np.number) for item in given)
+    texts = [repr(str(item)) if _needs_quotes(item, beside_numbers) else _one_line(str(item)) for item in given]
     same: dict[str, set[str]] = {}
     for item, text in zip(given, texts, strict=True):
         same.setdefault(text, set()).add(repr(item))
@@ -102,6 +114,18 @@ def short_names(items: Iterable[Any], width: int = NAME_WIDTH) -> list[str]:
                 return short
         width += 8
     return texts
+
+
+def _needs_quotes(item: Any, beside_numbers: bool) -> bool:
+    """Whether a name that is text could be mistaken for another one, or for a number."""
+    if not isinstance(item, str):
+        return False
+    if item != item.strip() or not item:
+        return True
+    try:
+        return beside_numbers and float(item) is not None
+    except ValueError:
+        return False
 
 
 def short_title(text: str) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
@@ -30,6 +29,7 @@ from likely.model.class_prior import (
 from likely.model.joint import JointModel, RowScores
 from likely.model.plans import Plan, column_index, extra_columns
 from likely.numerics.arrays import all_finite
+from likely.numerics.caches import cached_property
 from likely.numerics.shapes import Shape
 from likely.numerics.threads import single_threaded_blas_for
 from likely.statistics.counts import Counts, label_array, positions, sorted_labels, unite_classes
@@ -64,7 +64,7 @@ class Specification:
     @property
     def choices(self) -> tuple[Choice, ...]:
         """The families of columns that were chosen by leave-one-out log-density."""
-        aside = (Choice((name,), "set aside", {}, {}, 0.0, reason="identifier or free text") for name in self.set_aside)
+        aside = (Choice((name,), "set aside", {}, {}, 0.0, reason="see columns_") for name in self.set_aside)
         return (*(choice for plan in self.plans for choice in plan.choices), *aside)
 
     @property
@@ -79,6 +79,12 @@ class Specification:
             else:
                 found.update({name: family._of_column(name) for name in columns})
         return found
+
+    @property
+    def used(self) -> list[int]:
+        """The columns that some family models or reads."""
+        aside = set(self.set_aside)
+        return [j for j, name in enumerate(self.names) if name not in aside]
 
     @cached_property
     def set_aside(self) -> tuple[str, ...]:
@@ -286,6 +292,16 @@ class Specification:
     def columns(self, plan: Plan) -> tuple[str, ...]:
         """The names of a block's columns."""
         return self.names if plan.columns is None else tuple([self.names[j] for j in plan.columns])
+
+    def categories(self, statistics: JointStatistics) -> dict[str, frozenset[Any]]:
+        """The categories that rows have, of columns whose categories are counted."""
+        found: dict[str, frozenset[Any]] = {}
+        for plan, part in zip(self.plans, statistics.blocks, strict=True):
+            words, names = getattr(part, "vocabularies", ()), self.columns(plan)
+            if words and len(words) != len(names):  # combinations of categories
+                words = tuple(zip(*words[0], strict=True)) or ((),) * len(names)
+            found |= {name: frozenset(each) for name, each in zip(names, words, strict=False)}
+        return found
 
     def with_declared(self, statistics: JointStatistics) -> JointStatistics:
         """The same statistics with all classes that the class prior names, or that are expected.

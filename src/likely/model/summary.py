@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,14 +11,14 @@ import numpy as np
 from likely.families.estimation import Estimation
 from likely.model.choices import Choice
 from likely.model.joint import JointModel
-from likely.model.rendering import RenderedResult, TextTable, limited, short_names, to_frame
+from likely.model.rendering import RenderedResult, TextTable, limited, number, short_names, to_frame, wrapped
 from likely.model.separation import expected_evidence
 from likely.statistics.counts import Counts
 from likely.statistics.joint import JointStatistics
 from likely.typing import Array
 
 SHOWN = 12  # classes, columns and choices that are printed, at most
-LINE = 110  # characters of a line of text
+MOST_DISCRIMINANTS = 6  # that are printed
 MANY = 1000  # columns beyond which their evidence is not computed
 
 
@@ -78,6 +77,22 @@ class ColumnSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class DiscriminantSummary:
+    """Summary of one canonical (linear) discriminant.
+
+    Attributes
+    ----------
+    proportion : float
+        Proportion of trace: that of the variance between the classes.
+    coefficients : tuple of (str, float)
+        Names of the columns, and their coefficients, as in `scalings_`.
+    """
+
+    proportion: float
+    coefficients: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ModelSummary(RenderedResult):
     """Summary of a fitted model.
 
@@ -108,6 +123,10 @@ class ModelSummary(RenderedResult):
         Library of the frame that `to_frame` returns. None is pandas, or pyarrow if pandas is not installed.
     scored_rows : int or None
         Number of rows that `log_loss` is a mean of; None for all rows.
+    decisions : tuple of str
+        What the columns of the input became, in a few lines; `columns_` of the model is the table.
+    discriminants : tuple of DiscriminantSummary
+        Canonical discriminants of a `LinearDiscriminant`.
 
     See Also
     --------
@@ -125,6 +144,8 @@ class ModelSummary(RenderedResult):
     baseline: float | None = None
     library: str | None = None
     scored_rows: int | None = None  # rows that the log-loss is a mean of; None for all rows
+    discriminants: tuple[DiscriminantSummary, ...] = ()
+    decisions: tuple[str, ...] = ()
 
     def to_frame(self) -> Any:
         """The columns as a frame, the most informative first.
@@ -155,13 +176,15 @@ class ModelSummary(RenderedResult):
         return to_frame(columns, self.library)
 
     def _parts(self) -> list[str | TextTable]:
-        families = [_wrapped(f"{block.family}: {_column_list(block.columns)}") for block in self.blocks]
+        families = [wrapped(f"{block.family}: {_column_list(block.columns)}") for block in self.blocks]
         return [
             f"{self.estimator}, estimation={self.estimation!r}",
             _class_table(self.classes),
             self._scores(),
-            "\n".join([*families, *(_wrapped(f"note: {note}") for note in self.notes)]),
-            self._choices(),
+            "\n".join(map(wrapped, self.decisions)),
+            "\n".join([*families, *(wrapped(f"note: {note}") for note in self.notes)]),
+            *self._choices(),
+            self._discriminants(),
             self._evidence(),
         ]
 
@@ -176,13 +199,32 @@ class ModelSummary(RenderedResult):
         worse = self.log_loss > self.baseline + 1e-12 * (1.0 + self.baseline)
         return f"{text}\nThe model is worse than predicting the class proportions." if worse else text
 
-    def _choices(self) -> str:
-        if not self.choices:
+    def _discriminants(self) -> str | TextTable:
+        """Coefficients of linear discriminants and the proportion of trace, as R's MASS prints them."""
+        if not self.discriminants:
             return ""
-        shown, more = limited(self.choices, SHOWN)
-        lines = ["chosen by leave-one-out: families of columns by log-density, covariances and their prior by log-loss"]
-        lines += [_wrapped(str(choice)) for choice in shown]
-        return "\n".join([*lines, f"and {more} more"] if more else lines)
+        found = self.discriminants[:MOST_DISCRIMINANTS]
+        shown, more = limited(range(len(found[0].coefficients)), SHOWN)
+        names = short_names(found[0].coefficients[j][0] for j in shown)
+        rows = [
+            [name, *(f"{each.coefficients[j][1]:.6g}" for each in found)] for name, j in zip(names, shown, strict=True)
+        ]
+        rows += [[f"{more} more columns", *("" for _ in found)]] if more else []
+        rows.append(["proportion of trace", *(f"{each.proportion:.4f}" for each in found)])
+        header = ("column", *(f"LD{i + 1}" for i in range(len(found))))
+        return TextTable(header, rows, "coefficients of linear discriminants")
+
+    def _choices(self) -> list[str | TextTable]:
+        """What was chosen by leave-one-out: families of columns, then covariances and the strength of their prior."""
+        by_density = [choice for choice in self.choices if choice.log_density]
+        by_loss = [choice for choice in self.choices if choice.log_loss]
+        rest = [wrapped(str(choice)) for choice in self.choices if choice.score is None]
+        chosen = "chosen by leave-one-out"
+        return [
+            _choice_table(by_density, "log-density", f"families, {chosen} log p(x | class), higher is better"),
+            _choice_table(by_loss, "log-loss", f"covariances, {chosen} log-loss, lower is better"),
+            "\n".join(rest),
+        ]
 
     def _evidence(self) -> str | TextTable:
         known = [column for column in self.columns if column.evidence is not None]
@@ -273,12 +315,12 @@ class RegressionSummary(RenderedResult):
         return to_frame({name: [row[i] for row in rows] for i, name in enumerate(names)}, self.library)
 
     def _parts(self) -> list[str | TextTable]:
-        notes = [_wrapped(f"note: {note}") for note in self.notes]
+        notes = [wrapped(f"note: {note}") for note in self.notes]
         head = f"{self.estimator}, estimation={self.estimation!r}"
         rows = (
             _class_table(self.classes) if len(self.classes) > 1 else f"{sum(each.rows for each in self.classes)} rows"
         )
-        parts: list[str | TextTable] = [head, rows, "\n".join([_wrapped(self.family), *notes])]
+        parts: list[str | TextTable] = [head, rows, "\n".join([wrapped(self.family), *notes])]
         labels = short_names(line.label for line in self.lines)
         shown, more = limited(self.lines, SHOWN)
         for line, label in zip(shown, labels, strict=False):
@@ -293,6 +335,36 @@ def _line_table(line: LineSummary, title: str) -> TextTable:
     names = short_names(name for name, _ in slopes)
     rows = [[name, f"{value:.6g}"] for name, (_, value) in zip(names, slopes, strict=True)]
     return TextTable(("column", "slope"), [["intercept", f"{line.intercept:.6g}"], *rows], title, more=more)
+
+
+def _choice_table(choices: Sequence[Choice], score: str, title: str) -> str | TextTable:
+    """The family chosen for each column or block, its score, the next best candidate and by how much it differs."""
+    if not choices:
+        return ""
+    shown, more = limited(choices, SHOWN)
+    rows = []
+    for choice in shown:
+        others, found = choice.next_best, choice.score
+        words = _shortened(choice.family, list(choice.log_loss or choice.log_density))
+        second, difference = "", ""
+        if others is not None and found is not None:
+            second = _shortened(others[0], list(choice.log_loss or choice.log_density))
+            difference = f"{others[1] - found:+.4f}"
+        columns = short_names(choice.columns[:1])[0]
+        if len(choice.columns) > 1:
+            columns += f" and {len(choice.columns) - 1} more"
+        rows.append([columns, words, second, number(found), difference])
+    header = ("column", "chosen", "next best", score, "difference")
+    return TextTable(header, rows, title, left=3, more=more)
+
+
+def _shortened(family: str, candidates: Sequence[str]) -> str:
+    """The description of a family without the parts at its beginning that all candidates have."""
+    parts = [name.split(", ") for name in candidates]
+    same = 0
+    while all(len(each) > same + 1 for each in parts) and len({each[same] for each in parts}) == 1:
+        same += 1
+    return ", ".join(family.split(", ")[same:])
 
 
 def _class_table(classes: Sequence[ClassSummary]) -> TextTable:
@@ -312,11 +384,6 @@ def _column_list(columns: Sequence[str]) -> str:
     shown, more = limited(columns, SHOWN)
     names = ", ".join(map(repr, short_names(shown)))
     return f"{names} and {more} more" if more else names
-
-
-def _wrapped(text: str) -> str:
-    """A long line in several, indented; names are not broken."""
-    return textwrap.fill(text, LINE, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
 
 
 def class_summaries(counts: Counts, class_prior: Any) -> tuple[ClassSummary, ...]:

@@ -16,7 +16,7 @@ from likely.numerics.shapes import Shape
 from likely.statistics.counts import AdditiveCounts, Cells, are_weighed, label_order, spread, unite_classes
 from likely.typing import AnyArray, Array, Index, Vocabulary
 
-FEW = 16  # so many times fewer categories are found by bisection
+FEW = 16  # the ratio of sizes from which a few categories are found by bisection
 
 
 class CategoricalCounts(AdditiveCounts):
@@ -156,7 +156,7 @@ def _inserted(words: SortedWords, others: Vocabulary) -> tuple[Vocabulary, Index
 
 
 def _places_of(old: Vocabulary, new: Vocabulary) -> Index | None:
-    """The place of each category of a vocabulary in one that has all of them; None where the two are equal."""
+    """The place of each category of a vocabulary in one that has all of them; None if the two are equal."""
     if old == new:
         return None
     code = dict(zip(new, range(len(new)), strict=True))

@@ -40,18 +40,20 @@ def cell_edges(values: Array, weights: Array, cells: int) -> Array:
     """
     distinct, place = np.unique(values, return_inverse=True)
     weight = np.bincount(place, weights, minlength=len(distinct))
-    return edges_between(distinct, (np.cumsum(weight) - 0.5 * weight) / weight.sum(), cells)
-
-
-def edges_between(distinct: Array, middle: Array, cells: int) -> Array:
-    """The same for sorted distinct values, whose proportions below them and half of their own add up to `middle`."""
-    last = np.arange(len(distinct) - 1)
-    if len(distinct) > cells:
-        quantiles = np.arange(1, cells) / cells
-        last = np.unique(np.minimum(np.searchsorted(middle, quantiles), len(distinct) - 2))
+    last = cell_ends((np.cumsum(weight) - 0.5 * weight) / weight.sum(), cells)
     low, high = distinct[last], distinct[last + 1]
     edges = low / 2.0 + high / 2.0  # the sum may overflow
     return np.unique(np.where(edges <= low, high, edges))  # neighbouring floats have no midpoint
+
+
+def cell_ends(middle: Array, cells: int) -> Index:
+    """The places of the last values of all cells but the last one, at most `cells`, of sorted distinct values.
+
+    The proportion of the values below each, and half of its own, is `middle`.
+    """
+    if len(middle) <= cells:
+        return np.arange(len(middle) - 1)
+    return np.unique(np.minimum(np.searchsorted(middle, np.arange(1, cells) / cells), len(middle) - 2))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,8 +6,7 @@ sums of squares, which lose digits, are never formed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy.typing as npt
 
 from likely.errors import InputError
 from likely.numerics.arrays import LARGEST_NUMBER, power_of_two
+from likely.numerics.caches import cached_property
 from likely.numerics.coordinates import SAFE_HIGH, SAFE_LOW, Coordinates, safe_unit
 from likely.numerics.shapes import Shape
 from likely.numerics.special import EPS, TINY
@@ -110,10 +110,6 @@ class Moments:
             Coordinates.plain(dimension),
             Tails(np.zeros((size, dimension)), np.zeros(size)) if tails else None,
         )
-
-    def __getstate__(self) -> dict[str, Any]:
-        """The fields without what is derived from them."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def _sizes(self) -> dict[str, Any]:
         return {"groups": int(self.group.max(initial=-1)) + 1}

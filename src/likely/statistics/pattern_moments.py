@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from likely.errors import MissingPatternsError
+from likely.numerics.caches import cached_property
 from likely.numerics.coordinates import Coordinates
 from likely.numerics.shapes import Shape
 from likely.statistics.counts import spread, unite_classes

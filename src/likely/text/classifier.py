@@ -14,13 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 from likely.choice.term_options import Sample, TermChoice
 from likely.data.frames import target_names
 from likely.data.labels import EncodedLabels, encode_labels
+from likely.data.ledger import Ledger
 from likely.data.sources import in_memory, targets_apart
 from likely.data.target_checks import warn_target
 from likely.data.validation import read_weights
 from likely.errors import InputError, check_choice, check_number, listed
 from likely.estimators import posterior
 from likely.estimators.base import Learner
-from likely.estimators.model_options import check_alike
+from likely.estimators.model_options import check_alike, check_ledger
 from likely.estimators.posterior import about
 from likely.families.text.declared import term_model
 from likely.families.text.term_models import ComplementTerms, left_out, unobserved
@@ -30,6 +31,7 @@ from likely.model.class_prior import PriorShift
 from likely.model.explanation import code_of
 from likely.model.rendering import frame_library
 from likely.numerics.special import softmax_into
+from likely.numerics.threads import one_at_a_time
 from likely.statistics.counts import Counts, positions
 from likely.statistics.term_sums import TermSums
 from likely.text.class_bigrams import check_ordered_terms
@@ -90,6 +92,9 @@ class TextClassifier(TextDensities):
     max_iter : int, default=5
         Maximum number of EM iterations for each weight up to the chosen one. Few iterations are safer where few
         documents have labels.
+    ledger : bool, default=False
+        Whether to keep hashes of the learnt rows, so that `forget` refuses rows that were never learnt, or were
+        forgotten already.
 
     Attributes
     ----------
@@ -134,6 +139,7 @@ class TextClassifier(TextDensities):
         unlabeled: object = None,
         unlabeled_weight: float | str = "auto",
         max_iter: int = 5,
+        ledger: bool = False,
     ) -> None:
         self.vectorizer = vectorizer
         self.family = family
@@ -144,6 +150,7 @@ class TextClassifier(TextDensities):
         self.unlabeled = unlabeled
         self.unlabeled_weight = unlabeled_weight
         self.max_iter = max_iter
+        self.ledger = ledger
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -177,7 +184,8 @@ class TextClassifier(TextDensities):
             )
         sums = TermSums.empty_sums()
         choices = (TermChoice(model, 0.0, 1.0, None),)
-        return TextFit(vocabulary, sums, choices, copy.deepcopy(self.class_prior), pairs=self.order == 2)
+        ledger = Ledger.empty() if self.ledger else None
+        return TextFit(vocabulary, sums, choices, copy.deepcopy(self.class_prior), pairs=self.order == 2, ledger=ledger)
 
     def fit(self, X: DocumentsLike, y: LabelsLike, sample_weight: WeightsLike | None = None) -> Self:
         """Fit the model to documents.
@@ -267,6 +275,7 @@ class TextClassifier(TextDensities):
             raise InputError("All weights in sample_weight are zero: no document counts.")
         return fit, LabeledDocuments(documents, labels.classes, labels.codes, weights)
 
+    @one_at_a_time
     def partial_fit(
         self,
         X: DocumentsLike,
@@ -320,6 +329,7 @@ class TextClassifier(TextDensities):
         self._fit = fit
         return self
 
+    @one_at_a_time
     def forget(self, X: DocumentsLike, y: LabelsLike, sample_weight: WeightsLike | None = None) -> Self:
         """Remove training documents from the model, as if it had been fitted without them.
 
@@ -344,10 +354,12 @@ class TextClassifier(TextDensities):
         --------
         partial_fit : Adds documents.
         """
+        check_ledger(self, self._fitted().ledger)
         fit, documents = self._labeled(self._fitted(), X, y, sample_weight)
         self._fit = fit.without(documents)
         return self
 
+    @one_at_a_time
     def drop_class(self, label: object) -> Self:
         """Remove all documents of a class from the model.
 
@@ -382,6 +394,7 @@ class TextClassifier(TextDensities):
 
     __radd__ = Learner.__radd__
 
+    @one_at_a_time
     def calibrate(self, X: DocumentsLike, y: LabelsLike, sample_weight: WeightsLike | None = None) -> Self:
         """Learn smoothing, exponent and intercepts again, from leave-one-out evidence of training documents.
 

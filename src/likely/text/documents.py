@@ -14,6 +14,7 @@ import scipy.sparse
 from narwhals.typing import IntoDataFrame, IntoLazyFrame, IntoSeries
 
 from likely.data.frames import as_narwhals, whole_frame
+from likely.data.ledger import HashedRows
 from likely.data.sources import in_memory
 from likely.errors import InputError, InputTypeError, listed
 from likely.numerics.arrays import is_missing
@@ -43,6 +44,10 @@ class LabeledDocuments:
     classes: AnyArray
     codes: Codes
     weights: Array | None
+
+    def hashed(self) -> HashedRows:
+        """Their hashes for a ledger."""
+        return HashedRows.of_documents(self.texts, self.classes, self.codes, self.weights)
 
     def used(self) -> LabeledDocuments:
         """Those of positive weight."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Annotated, Any, Self
 
 import numpy as np
 
 from likely.choice.term_options import Sample, TermChoice, TermTrial, best_first
+from likely.data.ledger import Ledger, united
 from likely.errors import InputError, NotEstimableError
 from likely.families.estimation import Estimation
 from likely.families.text.files import restored_sums, sums_content
@@ -18,6 +18,7 @@ from likely.model.calibration import Calibration
 from likely.model.choices import UnlabeledWeight
 from likely.model.class_prior import estimate_prior
 from likely.model.explanation import code_of
+from likely.numerics.caches import cached_property
 from likely.numerics.shapes import Shape, check
 from likely.statistics.bigram_counts import BigramCounts
 from likely.statistics.counts import positions
@@ -41,6 +42,7 @@ class TextFit:
     column: Any = None  # name of the column of documents in a frame; None if X was not a frame
     library: str | None = None  # of that frame, for tables of results
     pairs: bool = False  # whether pairs of consecutive terms are counted
+    ledger: Ledger | None = None  # of the documents, if it is kept
 
     def _valid(self) -> bool:
         pairs = () if self.bigrams is None else (self.bigrams.counts.terms, self.bigrams.counts.previous)
@@ -159,27 +161,31 @@ class TextFit:
             bigrams = (bigrams if self.bigrams is None else self.bigrams + bigrams).align(total.classes)
             bigrams = bigrams.with_concentrations(total.raw)
         codes = positions(total.classes, more.classes)[more.codes]
-        found = replace(self, vocabulary=vocabulary, sums=total, bigrams=bigrams)
+        ledger = None if self.ledger is None else self.ledger.added([more.hashed()])
+        found = replace(self, vocabulary=vocabulary, sums=total, bigrams=bigrams, ledger=ledger)
         return found, codes, Sample.of(more.texts, values, codes, more.weights)
 
     def without(self, less: LabeledDocuments) -> Self:
         """The fit without these documents."""
         self.check_additive("forget")
+        ledger = None if self.ledger is None else self.ledger.without([less.hashed()])
         rows = self.vocabulary.read(less.texts)
         if self.vocabulary.grows and np.any(rows.indices == self.vocabulary.size):
             row = int(np.searchsorted(rows.indptr, np.argmax(rows.indices == rows.shape[1] - 1), side="right")) - 1
             raise InputError(f"X, row {row}: the document has terms that no training document has.")
         counts = self.vocabulary.counts(less.texts, rows)
         removed = TermSums.of(less.classes, less.codes, less.weights, self.model.transform(rows), counts).observed()
-        bigrams, fit = self._bigrams_of(less, self.vocabulary), self
+        bigrams, fit = self._bigrams_of(less, self.vocabulary), replace(self, ledger=ledger)
         if bigrams is not None and self.bigrams is not None:
-            fit = replace(self, bigrams=self.bigrams - bigrams)
+            fit = replace(fit, bigrams=self.bigrams - bigrams)
         return fit.reduced(self.sums - removed)
 
     def without_class(self, label: object) -> Self:
         """The fit without the documents of a class."""
         self.check_additive("drop_class")
-        return self.reduced(self.sums.without(code_of(self.sums.classes, label)))
+        left = self.sums.without(code_of(self.sums.classes, label))
+        fit = self if self.ledger is None else replace(self, ledger=self.ledger.without_class(label))
+        return fit.reduced(left)
 
     def __add__(self, other: Self) -> Self:
         """The fit of the documents of both."""
@@ -192,7 +198,8 @@ class TextFit:
             bigrams = (bigrams + other.bigrams.renumbered(mapping, vocabulary.size)).align(sums.classes)
         column = other.column if self.column is None else self.column
         choices = common_choices(self, other)
-        return replace(self, vocabulary=vocabulary, sums=sums, choices=choices, bigrams=bigrams, column=column)
+        fit = replace(self, vocabulary=vocabulary, sums=sums, choices=choices, bigrams=bigrams, column=column)
+        return replace(fit, ledger=united(self.ledger, other.ledger))
 
     def _bigrams_of(self, documents: LabeledDocuments, vocabulary: Vocabulary) -> ClassBigrams | None:
         """Pairs of consecutive terms of documents; None if the fit has none."""
@@ -208,14 +215,14 @@ class TextFit:
 
     def content(self) -> dict[str, Any]:
         """Vocabulary, statistics and choices as plain values."""
-        named = ("choices", "prior", "bigrams", "unlabeled", "column", "library")
+        named = ("choices", "prior", "bigrams", "unlabeled", "column", "library", "ledger")
         return sums_content(self.vocabulary, self.sums) | {name: getattr(self, name) for name in named}
 
     @classmethod
     def of_content(cls, content: dict[str, Any]) -> Self:
         """The fit in a model file, validated."""
         vocabulary, sums = restored_sums(content)
-        names = ("choices", "prior", "bigrams", "unlabeled", "column", "library")
+        names = ("choices", "prior", "bigrams", "unlabeled", "column", "library", "ledger")
         given: dict[str, Any] = {name: content[name] for name in names}
         fit = cls(vocabulary, sums, **given, pairs=content["bigrams"] is not None)
         check(fit)

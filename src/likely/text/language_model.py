@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import scipy.sparse
 
 from likely.errors import InputError, InputTypeError, check_number, listed
 from likely.model.rendering import RenderedResult, TextTable, limited, short_names, to_frame
+from likely.numerics.caches import cached_property
 from likely.numerics.random import seeded
 from likely.numerics.ties import first_best
 from likely.statistics.bigram_counts import START, BigramCounts

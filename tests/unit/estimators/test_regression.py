@@ -130,6 +130,7 @@ def test_shrinkage_is_ridge_regression_of_the_joint_covariance() -> None:
 # --------------------------------------------------------------------------------------------------------- the algebra
 
 
+@pytest.mark.filterwarnings("ignore::likely.errors.UnseenCategoriesWarning")
 @pytest.mark.parametrize("estimation", ESTIMATIONS)
 @pytest.mark.parametrize("options", [{}, {"classes": 1}, {"classes": 1, "shared": True}], ids=str)
 def test_learning_is_a_sum(estimation: str, options: Any) -> None:

@@ -37,6 +37,7 @@ DEFAULTS = [
     HybridClassifier(blend=0.5),  # its default chooses the blend by cross-validation, which takes long: see OTHERS
 ]
 CONSTANT = "a column of the data is constant within every class: its likelihood has no maximum"
+SPARSE_CHECKS = ("check_estimator_sparse_array", "check_estimator_sparse_matrix", "check_estimator_sparse_tag")
 EXPECTED_FAILURES: dict[Any, dict[str, str]] = {
     LinearDiscriminant: {"check_sample_weights_shape": CONSTANT, "check_sample_weights_not_overwritten": CONSTANT},
     QuadraticDiscriminant: {
@@ -44,6 +45,8 @@ EXPECTED_FAILURES: dict[Any, dict[str, str]] = {
         "check_sample_weights_not_overwritten": CONSTANT,
         "check_sample_weight_equivalence_on_dense_data": "the classes have fewer rows than columns",
     },
+    HybridClassifier: {"check_estimators_nan_inf": "an infinite number is an unseen category"},
+    MixtureModel: dict.fromkeys(SPARSE_CHECKS, "only joint Gaussians need dense rows, and categories have none"),
 }
 OTHERS = [
     HybridClassifier(),
@@ -65,7 +68,13 @@ OTHERS = [
     GenerativeRegressor(estimation="mle"),
     GenerativeRegressor(estimation="map", shared=True),
 ]
-EXPECTED_WARNINGS = "ignore::likely.errors.DependentColumnsWarning", "ignore::likely.errors.NotConvergedWarning"
+# Estimators that take categories are checked with whole numbers, which are categories.
+EXPECTED_WARNINGS = (
+    "ignore::likely.errors.DependentColumnsWarning",
+    "ignore::likely.errors.EarlyChoiceWarning",
+    "ignore::likely.errors.NotConvergedWarning",
+    "ignore::likely.errors.UnseenCategoriesWarning",
+)
 
 
 @pytest.mark.filterwarnings(*EXPECTED_WARNINGS)

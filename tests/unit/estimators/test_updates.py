@@ -12,7 +12,7 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 
-from likely import Gaussian, GenerativeClassifier, GenerativeRegressor, NaiveBayes
+from likely import Gaussian, GenerativeClassifier, GenerativeRegressor, NaiveBayes, TextClassifier
 from likely.errors import InputError, NotEstimableError
 
 A = np.random.default_rng(0).normal(size=(40, 3))
@@ -65,6 +65,21 @@ def test_four_threads_lose_no_batch() -> None:
 
     on_threads(remove)
     assert model.statistics_.counts.rows.sum() == 4 * 10 * 4
+
+
+@pytest.mark.usefixtures("eager_switching")
+def test_four_threads_lose_no_batch_of_documents() -> None:
+    model, documents = TextClassifier(), ["a good film", "a bad film"]
+
+    def work() -> None:
+        for i in range(20):
+            model.partial_fit([*documents, f"film {i}"], ["+", "-", "+"])
+            if i % 5 == 0:
+                model.predict_proba(documents)
+                model.forget(documents, ["+", "-"])
+
+    on_threads(work)
+    assert model._fit.sums.counts.rows.sum() == 4 * (20 * 3 - 4 * 2)
 
 
 @pytest.mark.usefixtures("eager_switching")

@@ -141,7 +141,7 @@ def test_scores_that_are_not_known_are_errors_with_the_remedy(options: dict[str,
 
 
 def test_scores_that_the_model_does_not_have_are_an_error() -> None:
-    with pytest.raises(InputError, match="scoring='log_loss': the model has no such score. .*LinearSVC has no"):
+    with pytest.raises(InputError, match=r"scoring='log_loss': the model has no such score. .*LinearSVC has no"):
         likely.cross_validate(LinearSVC(), X, Y, 3, scoring="log_loss")
 
 

@@ -103,6 +103,16 @@ def test_an_integer_weight_is_that_many_rows() -> None:
     assert_allclose(weighted.log_density(X), repeated.log_density(X), rtol=1e-8)
 
 
+@pytest.mark.parametrize(("low", "high"), [(1.0, 1e14), (1e-7, 1e7), (1e-14, 1.0)])
+def test_weights_may_differ_very_much(low: float, high: float) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(100, 3)) + np.arange(100)[:, None] % 2, np.arange(100) % 2
+    half, one = np.where(rng.random(100) < 0.5, low, high), np.where(np.arange(100) == 0, high, low)
+    for weights in (half, one, low * (high / low) ** rng.random(100)):
+        model = EvidenceClassifier(n_trees=5).fit(X, y, weights)
+        assert np.isfinite(model.predict_log_proba(X)).all()
+
+
 def test_the_order_of_rows_and_columns_does_not_matter() -> None:
     X, y = mixed(90)
     order = np.random.default_rng(1).permutation(60)
@@ -481,7 +491,11 @@ FORGED: dict[str, Callable[[dict[str, Any]], Any]] = {
             content["model"].views,
             content["model"].offsets[1:],
             content["model"].class_weights,
+            content["model"].category_weights,
         )
+    ),
+    "categories": lambda content: content.update(
+        model=replace(content["model"], category_weights=content["model"].category_weights[1:])
     ),
 }
 

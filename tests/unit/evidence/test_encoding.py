@@ -29,11 +29,12 @@ def column(values: Any) -> pd.DataFrame:
     return pd.DataFrame({"x": values})
 
 
-def test_few_values_have_a_cell_each_with_edges_halfway() -> None:
+def test_few_values_have_a_cell_each_with_edges_about_halfway() -> None:
     values = np.repeat([1.0, 2.0, 4.0, 7.0, 11.0, 16.0, 22.0], 3)
     encoding = encoding_of(column(values))
-    assert_array_equal(encoding.numbers[0].edges, [1.5, 3.0, 5.5, 9.0, 13.5, 19.0])
-    cells = encoding.encode(read_table(column([-9.0, 1.5, 1.4999, 22.0, np.nan]))).cells[:, 0]
+    gaps = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    assert np.all(np.abs(encoding.numbers[0].edges - [1.5, 3.0, 5.5, 9.0, 13.5, 19.0]) <= 0.1 * gaps)
+    cells = encoding.encode(read_table(column([-9.0, 1.61, 1.39, 22.0, np.nan]))).cells[:, 0]
     assert_array_equal(cells, [0, 1, 0, 6, 7])
     assert_array_equal(encoding.n_cells, [7])
 
@@ -45,7 +46,46 @@ def test_many_values_have_cells_of_about_equal_weight() -> None:
     counts = np.bincount(encoding.encode(read_table(column(values))).cells[:, 0], minlength=CELLS)
     assert len(counts) == CELLS
     assert counts.max() - counts.min() <= 2
-    assert_array_equal(encoding.numbers[0].edges, cell_edges(values, np.ones(5000), CELLS))
+    assert_array_equal(np.searchsorted(np.sort(values), encoding.numbers[0].edges), edge_places(values))
+
+
+def edge_places(values: Array) -> Any:
+    """How many of the values are below each of the edges halfway between values."""
+    return np.searchsorted(np.sort(values), cell_edges(values, np.ones(len(values)), CELLS))
+
+
+@pytest.mark.parametrize("values", [np.arange(90.0) ** 2 % 31, np.random.default_rng(0).normal(1e8, 1.0, 3000)])
+def test_an_encoding_has_no_number_of_any_row_and_only_some_digits_of_the_gaps(values: Array) -> None:
+    (encoding,) = encoding_of(column(values)).numbers
+    for points in (encoding.edges, encoding.lows, encoding.highs):
+        assert not np.isin(points, values).any()
+        assert not np.isin(points.astype(np.float32), values.astype(np.float32)).any() or values.min() > 1e7
+    distinct = np.unique(values)
+    if len(distinct) == 31:
+        halfway = distinct[:-1] / 2 + distinct[1:] / 2
+        assert not np.isin(encoding.edges, halfway).any()
+    middle = (scipy.stats.rankdata(values) - 0.5) / len(values)
+    known = np.isin(values, np.sort(values)[[0, -1]]) if len(distinct) > 1000 else np.ones(len(values), dtype=bool)
+    assert_allclose(encoding.normal_scores(values)[known], scipy.stats.norm.ppf(middle)[known], rtol=1e-9)
+
+
+@pytest.mark.parametrize("values", [np.nextafter(1.0, 2.0) - 1.0, 5e-324])
+def test_numbers_that_are_as_close_as_rounding_are_one(values: float) -> None:
+    close = column(np.concatenate([np.arange(8.0), np.arange(8.0) * values + 1.0]))
+    (encoding,) = encoding_of(close).numbers
+    assert not np.isin(encoding.edges, close).any()
+    assert np.all(np.diff(encoding.lows) > 0.0)
+
+
+def test_categories_without_rows_are_removed_and_the_codes_of_others_stay() -> None:
+    frame = column(["a", "a", "b", "b", "c"])
+    encoding = encoding_of(frame)
+    rows = encoding.encode(read_table(frame))
+    assert_array_equal(encoding.category_weights(rows, np.array([1.0, 2.0, 3.0, 4.0, 5.0])), [3.0, 7.0, 5.0])
+    without = encoding.without_categories(np.array([True, False, False]))
+    assert without.vocabularies == ((None, "b", "c"),)
+    assert_array_equal(without.encode(read_table(frame)).cells[:, 0], [3, 3, 1, 1, 2])
+    assert (without + encoding).vocabularies == (("a", "b", "c"),)
 
 
 def test_six_numbers_are_categories_and_seven_are_numbers() -> None:

@@ -46,6 +46,7 @@ TARGETS: dict[str, Callable[[Any, pd.DataFrame], Result]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::likely.errors.UnseenCategoriesWarning")
 @pytest.mark.parametrize("target", list(TARGETS))
 @every_far_case
 def test_far_and_tiny_values_give_the_probabilities_of_the_model_or_none(name: Name, target: str) -> None:

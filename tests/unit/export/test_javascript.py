@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.testing import assert_allclose
 
-from likely import Gaussian, GenerativeClassifier, NaiveBayes, Poisson
+from likely import Categorical, Gaussian, GenerativeClassifier, NaiveBayes, Poisson
 from tests.unit.export.cases import case_of, every_case
 from tests.unit.export.databases import values_of
 from tests.unit.export.node import run_module
@@ -62,6 +62,27 @@ console.log(JSON.stringify({ results }));
 """
     found = run_module(model.to_javascript(), [], script)
     assert found["results"] == ["TypeError", 'Column "n": "many" is not a number.']
+
+
+def test_categories_of_another_type_are_type_errors_and_not_unseen_categories() -> None:
+    rows = pd.DataFrame({"zip": ["02139", "10001"] * 20, "grade": [1, 2, 2, 3] * 10})
+    model = NaiveBayes(Categorical()).fit(rows, ["p", "q", "q", "q"] * 10)
+    script = """\
+import { predict } from "./model.mjs";
+const results = [];
+for (const row of [{ zip: 2139 }, { zip: true }, { grade: "1" }, { grade: 1n }, { zip: "x", grade: 9 }]) {
+  try { results.push(predict(row).predicted); } catch (error) { results.push(`${error.name}: ${error.message}`); }
+}
+console.log(JSON.stringify({ results }));
+"""
+    found = run_module(model.to_javascript(), [], script)
+    assert found["results"] == [
+        'TypeError: Column "zip": 2139 is not text.',
+        'TypeError: Column "zip": true is not text.',
+        'TypeError: Column "grade": "1" is not a number.',
+        'TypeError: Column "grade": 1 is not a number.',
+        "q",
+    ]
 
 
 def test_a_row_that_is_not_an_object_is_a_type_error() -> None:

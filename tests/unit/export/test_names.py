@@ -65,6 +65,7 @@ def test_the_names_of_kept_columns_may_be_any_iterable_of_text(keep: Any) -> Non
     assert select(query, rows=frame.assign(id=1)).columns[0] == "id"
 
 
+@pytest.mark.filterwarnings("ignore::likely.errors.TargetWarning")
 def test_classes_that_differ_by_case_only_are_exported() -> None:
     frame = columns("a", "b")
     y = np.repeat(["yes", "Yes"], 15)

@@ -107,6 +107,22 @@ def test_nan_and_null_are_both_missing(connection: Any) -> None:
     assert_allclose(first[1:], model.predict_proba(pd.DataFrame({"a": [np.nan], "b": [3.0]}))[0], atol=1e-12)
 
 
+@pytest.mark.parametrize("kind", ["char(5)", "text"])
+def test_blanks_at_the_end_of_categories_are_kept(kind: str, connection: Any) -> None:
+    """PostgreSQL returns the values of CHAR(n) with blanks, which a cast to text removes."""
+    rows = pd.DataFrame({"c": ["u    ", "v    ", "w    ", "u    "] * 10})
+    model = NaiveBayes(Categorical(), calibration=None).fit(rows, ["p", "q", "q", "q"] * 10)
+    expected = model.predict_proba(rows[:3])
+    assert np.ptp(expected[:, 0]) > 0.1
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE TEMPORARY TABLE rows (n integer, c {kind})")
+        cursor.execute("INSERT INTO rows VALUES (0, 'u    '), (1, 'v    '), (2, 'w    ')")
+        found = cursor.execute(model.to_sql(("pg_temp", "rows"), dialect="postgres", keep=["n"]) + " ORDER BY 1")
+        result = found.fetchall()
+    connection.rollback()
+    assert_allclose(probabilities_of(result), expected, rtol=0.0, atol=1e-12)
+
+
 def test_booleans_are_read_as_numbers_and_categories(connection: Any) -> None:
     flags = pd.DataFrame({"flag": [True, False, True, True] * 10})
     model = NaiveBayes().fit(flags, ["p", "q", "p", "q"] * 10)

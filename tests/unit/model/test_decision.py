@@ -20,7 +20,7 @@ from likely import (
     NearestPrototype,
     QuadraticDiscriminant,
 )
-from likely.errors import InputError
+from likely.errors import InputError, LikelyWarning
 from tests.laws.registry import Floats, assert_log_equal, iris, random_rows
 
 LABELS = ["setosa", "versicolor", "virginica"]
@@ -157,6 +157,7 @@ def test_what_is_no_loss_is_said_so(loss: Any, message: str) -> None:
 # Rejection.
 
 
+@pytest.mark.filterwarnings("ignore:reject=1.0 rejects nothing")
 @pytest.mark.parametrize("reject", [0.0, 0.1, 0.3, 1.0])
 @pytest.mark.parametrize("loss", [None, LOSS], ids=["0-1", "given"])
 def test_a_row_is_rejected_exactly_where_every_action_costs_more(loss: Any, reject: float) -> None:
@@ -179,6 +180,18 @@ def test_rejection_parts_the_rows() -> None:
 def test_the_cost_of_rejection_is_one_finite_number(reject: Any) -> None:
     with pytest.raises(InputError, match="reject"):
         fitted().decide(sepals(), reject=reject)
+
+
+@pytest.mark.parametrize("reject", [2, 0.7])
+def test_a_cost_that_no_expected_loss_can_exceed_is_a_warning(reject: float) -> None:
+    with pytest.warns(LikelyWarning, match=r"rejects nothing: .* at most 0\.6667, .* Use reject below 0\.6667"):
+        decisions = fitted().decide(sepals(), reject=reject)
+    assert not decisions.rejected.any()
+    fitted().decide(sepals(), reject=0.66)
+    with pytest.warns(LikelyWarning, match="at most 2,"):
+        decisions = fitted().decide(sepals(), [[0, 2], [5, 2], [9, 1]], reject=2.0)
+    assert not decisions.rejected.any()
+    fitted().decide(sepals(), [[0, 2], [5, 2], [9, 1]], reject=1.9)
 
 
 def test_a_cost_of_rejection_below_every_loss_is_refused() -> None:

@@ -1,5 +1,6 @@
 """Model files: equal for equal models, read only after their checksum, and without traces of killed processes."""
 
+import errno
 import hashlib
 import inspect
 import json
@@ -38,6 +39,8 @@ from likely import (
     TextClassifier,
     VonMises,
 )
+from likely.data import new_files
+from likely.data.new_files import new_file
 from likely.errors import ModelFileError
 
 A = np.random.default_rng(0).normal(size=(40, 3))
@@ -263,17 +266,91 @@ def test_paths_may_be_bytes(tmp_path: Path) -> None:
         likely.load(path + b"2")
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the system cannot kill")
-def test_drafts_of_killed_processes_are_removed_by_the_next_save(tmp_path: Path) -> None:
-    script = (
-        "import os, signal, sys, numpy as np; from likely import NaiveBayes;"
-        "os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL);"
-        "NaiveBayes().fit(np.arange(8.0).reshape(4, 2), [0, 1, 0, 1]).save(sys.argv[1])"
-    )
-    done = subprocess.run([sys.executable, "-c", script, str(tmp_path / "model")], check=False)
+KILLED = (
+    "import os, signal, sys, numpy as np; from likely import NaiveBayes;"
+    "os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL);"
+    "NaiveBayes().fit(np.arange(8.0).reshape(4, 2), [0, 1, 0, 1]).save(sys.argv[1])"
+)
+
+
+def killed_while_saving(path: Path) -> None:
+    """Save a model in a process that is killed before its draft becomes the file."""
+    before = len(list(path.parent.iterdir()))
+    done = subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
     assert done.returncode == -signal.SIGKILL
-    assert len(list(tmp_path.iterdir())) == 1
-    NaiveBayes().fit(A, Y).save(tmp_path / "other")  # leaves drafts of other files alone
-    assert len(list(tmp_path.iterdir())) == 2
+    assert len(list(path.parent.iterdir())) == before + 1
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the system cannot kill")
+def test_drafts_of_killed_processes_are_removed_by_the_next_save_in_the_directory(tmp_path: Path) -> None:
+    killed_while_saving(tmp_path / "2026-01-31")
+    (tmp_path / ".likely-notes.tmp").write_text("mine")
+    NaiveBayes().fit(A, Y).save(tmp_path / "2026-02-01")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".likely-notes.tmp", "2026-02-01"]
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the system cannot kill")
+def test_drafts_of_another_computer_are_removed_after_a_day(tmp_path: Path) -> None:
+    killed_while_saving(tmp_path / "model")
+    (draft,) = tmp_path.iterdir()
+    other = draft.rename(tmp_path / f".likely-1{draft.name.split('-')[1]}-{'0' * 32}.tmp")
     NaiveBayes().fit(A, Y).save(tmp_path / "model")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "other"]
+    assert other.exists()
+    os.utime(other, (time.time() - 90_000.0,) * 2)
+    NaiveBayes().fit(A, Y).save(tmp_path / "model")
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the system cannot kill")
+def test_file_systems_without_locks_keep_drafts_and_write_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import fcntl
+
+    def refused(*_: Any) -> None:
+        raise OSError(errno.ENOTSUP, "no locks")
+
+    killed_while_saving(tmp_path / "model")
+    monkeypatch.setattr(fcntl, "flock", refused)
+    NaiveBayes().fit(A, Y).save(tmp_path / "model")
+    assert len(list(tmp_path.iterdir())) == 2
+    assert likely.load(tmp_path / "model") is not None
+
+
+@pytest.mark.parametrize("days", [0, 3])
+def test_no_process_removes_a_draft_that_another_one_is_writing(
+    days: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Process numbers of another container, and the address of another computer, may be those of nobody here."""
+    monkeypatch.setattr(os, "getpid", lambda: 2**22 + 1)
+    with new_file(tmp_path / "first") as file:
+        file.write(b"some")
+        (draft,) = tmp_path.iterdir()
+        os.utime(draft, (time.time() - 86_400.0 * days,) * 2)
+        save = "import sys, numpy as np; from likely import NaiveBayes; X = np.arange(8.0).reshape(4, 2);"
+        save += "NaiveBayes().fit(X, [0, 1, 0, 1]).save(sys.argv[1])"
+        for name in ("first", "second"):
+            subprocess.run([sys.executable, "-c", save, str(tmp_path / name)], check=True)
+        with new_file(tmp_path / "third"):
+            assert draft.exists()
+        file.write(b" bytes")
+    assert (tmp_path / "first").read_bytes() == b"some bytes"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["first", "second", "third"]
+
+
+def test_a_draft_that_is_removed_before_it_is_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock, calls = new_files._lock, list[int]()
+
+    def late(descriptor: int) -> bool | None:
+        if not calls:
+            next(tmp_path.iterdir()).unlink()
+        calls.append(descriptor)
+        return lock(descriptor)
+
+    monkeypatch.setattr(new_files, "_lock", late)
+    with new_file(tmp_path / "file") as file:
+        file.write(b"some")
+    assert len(calls) == 2
+    assert (tmp_path / "file").read_bytes() == b"some"

@@ -73,6 +73,7 @@ def test_the_cost_of_a_summary_is_linear_in_the_number_of_classes(monkeypatch: p
     assert max(totals.values()) <= 2 * TERMS
 
 
+@pytest.mark.filterwarnings("ignore::likely.errors.TargetWarning")
 def test_the_baseline_leaves_each_row_out() -> None:
     y = np.array(["a"] * 30 + ["b"] * 19 + ["c"])
     summary: Any = NaiveBayes().fit(X[:50], y).summary()

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import scipy.linalg
@@ -21,6 +20,7 @@ from scipy.optimize import elementwise
 from likely.errors import NoDensityError
 from likely.families.gaussian.missing_cells import MissingValues
 from likely.numerics.arrays import all_finite
+from likely.numerics.caches import cached_property
 from likely.numerics.coordinates import MOST_UNITS, Coordinates
 from likely.numerics.linalg import lower_factor, range_and_null, rank_tolerance, whitener_of
 from likely.numerics.missingness import patterns

@@ -11,13 +11,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 import scipy.linalg
 
 from likely.errors import NotEstimableError
+from likely.numerics.caches import cached_property
 from likely.numerics.linalg import independent_columns, lower_factor, range_whitener, whitener, whitener_of
 from likely.numerics.threads import run
 from likely.typing import Array, Index

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from likely.families.gaussian.expressions import Factored, is_complete
 from likely.families.gaussian.mahalanobis import MAX_LINEAR_REACH
 from likely.families.quadratic import Quadratic
 from likely.numerics.arrays import all_finite, float_rows, has_missing
+from likely.numerics.caches import cached_property
 from likely.numerics.expressions import Cell, Expression, constant, linear, square, total
 from likely.numerics.missingness import patterns
 from likely.numerics.special import LOG_2PI

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -18,6 +17,7 @@ from likely.families.gaussian.mahalanobis import Distances
 from likely.families.gaussian.missing_cells import MissingValues
 from likely.families.gaussian.partition import Partition
 from likely.numerics.arrays import LARGEST_NUMBER, has_missing
+from likely.numerics.caches import cached_property
 from likely.numerics.coordinates import MOST_UNITS, Coordinates
 from likely.numerics.expressions import Cell, Expression, bounded_cells, constant, linear, square, total
 from likely.typing import AnyArray, Array, Index

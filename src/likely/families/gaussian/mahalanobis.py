@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
 import scipy.linalg
 
 from likely.families.gaussian.covariance import Covariance, DenseCovariance, DiagonalCovariance
 from likely.numerics.arrays import float_rows
+from likely.numerics.caches import cached_property
 from likely.typing import AnyArray, Array, Index
 
 MAX_PAIR_RATIO = 1e2  # of standard deviations under two covariances in one basis: rounding grows with it

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -34,6 +33,7 @@ from likely.families.gaussian.shrinkage import intensity_of, pooling_of
 from likely.numerics.acceleration import AndersonAcceleration
 from likely.numerics.arrays import power_of_two
 from likely.numerics.block_sizes import TOGETHER
+from likely.numerics.caches import cached_property
 from likely.numerics.coordinates import Coordinates
 from likely.numerics.linalg import lower_factor
 from likely.numerics.special import TINY

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from likely.errors import InputError, NotEstimableError, listed
 from likely.families.gaussian.covariance import Diagonal, Structure
 from likely.families.priors import real_array, real_scalar
+from likely.numerics.options import NamedOptions
 from likely.numerics.special import TINY
 from likely.statistics.counts import across
 from likely.statistics.moments import Moments
@@ -73,7 +73,7 @@ class NormalInverseWishartPosterior:
     scale: Array  # (groups, d, d) or (groups, d)
 
 
-class NormalInverseWishart(BaseEstimator):
+class NormalInverseWishart(NamedOptions):
     """Normal-inverse-Wishart prior of class means and covariances.
 
     Σ ~ InverseWishart(degrees, scale) and mean_k | Σ ~ Normal(mean, Σ / mean_rows). With a diagonal covariance it is an

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from likely.errors import InputError, check_choice
 from likely.families.gaussian.covariance import Structure
+from likely.numerics.options import NamedOptions
 from likely.numerics.special import TINY
 from likely.statistics.moments import Moments
 from likely.typing import Array
 
 
-class Regularized(BaseEstimator):
+class Regularized(NamedOptions):
     """Regularized covariances of Friedman (1989), parametrized as in R's ``klaR::rda``.
 
     Per-class covariances are moved toward the pooled one, and then toward a scaled identity:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -13,6 +12,7 @@ from likely.families.gaussian.covariance import DenseCovariance, DiagonalCovaria
 from likely.families.gaussian.elliptical import Elliptical
 from likely.families.gaussian.expressions import is_complete
 from likely.numerics.arrays import all_finite, has_missing
+from likely.numerics.caches import cached_property
 from likely.numerics.expressions import Cell, Expression, log1p, pick, square, total, where
 from likely.numerics.special import log_gamma_ratio, product_minus_one
 from likely.statistics.counts import across

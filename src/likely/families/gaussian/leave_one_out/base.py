@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from likely.families.estimation import Estimation
 from likely.families.gaussian.covariance import Structure
 from likely.families.gaussian.elliptical import Elliptical
 from likely.numerics.arrays import all_same
+from likely.numerics.caches import cached_property
 from likely.statistics.moments import Moments
 from likely.typing import AnyArray, Array, Codes, Index
 
