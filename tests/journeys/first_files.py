@@ -21,7 +21,7 @@ FIRST = "Ada Ben Cora Dan Eve Fay Gus Hal Ida Jay Kim Leo Mia Ned Oda Pam Ray Su
 SECOND = "Ann Beth Claire Dora Ella Faith Gwen Hope Iris Jane Kate Lucy"
 ROW_NUMBERS = "row numbers: distinct whole numbers, evenly spread"
 LONG_NUMBERS = "codes: distinct whole numbers of one length"
-CODES = "codes, all distinct"
+CODES = "codes, "
 NAMES = "names, "
 
 
@@ -174,8 +174,8 @@ def plain(value: float) -> str:
 
 
 def zip_codes(areas: Any) -> list[str]:
-    """Five digits for each area, the first of which may be zeros."""
-    places = {area: i for i, area in enumerate(sorted(set(areas)))}
+    """Five digits for each area, the first of which is zero; areas share them, so that there are eight."""
+    places = {area: i % 8 for i, area in enumerate(sorted(set(areas)))}
     return [f"{places[area] * 211 + 501:05d}" for area in areas]
 
 
@@ -233,7 +233,7 @@ def nycflights13() -> FirstFile:
     frame = frame.drop(columns=["year", "month", "day", "hour", "minute"])
     file.numbers("distance", frame.pop("distance"), lambda v: f"{v:,.0f} mi")
     file.numbers("dep_delay", frame.pop("dep_delay"), plain, words=4)
-    file.keep("gate", [f"{code:03d}" for code in file.rng.integers(1, 40, file.rows)], "Categorical")
+    file.keep("gate", [f"{code:03d}" for code in file.rng.integers(1, 9, file.rows)], "Categorical")
     for name in frame:
         file.keep(name, frame[name].to_list())
     file.useless()
@@ -267,7 +267,7 @@ def credit_data() -> FirstFile:
     file.numbers("Price", frame.pop("Price"), lambda v: f"EUR {v:,.2f}")
     file.numbers("Income", frame.pop("Income"), plain, words=9)
     file.numbers("Assets", frame.pop("Assets"), lambda v: f"{v / 1000:.10g}k" if v >= 1000 else plain(v))
-    file.keep("branch", [f"{code:04d}" for code in file.rng.integers(1, 60, file.rows)], "Categorical")
+    file.keep("branch", [f"{code:04d}" for code in file.rng.integers(1, 10, file.rows)], "Categorical")
     label = frame.pop("label")
     for name in frame:
         file.keep(name, frame[name].to_list())
