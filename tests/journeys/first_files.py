@@ -129,8 +129,8 @@ class FirstFile:
 
     def names(self, name: str) -> None:
         """Names of people, of which a few are equal."""
-        surnames, first, second = (self.rng.choice(names.split(), self.rows) for names in (SURNAMES, FIRST, SECOND))
-        self.aside(name, [f"{a}, {b} {c}" for a, b, c in zip(surnames, first, second, strict=True)], NAMES)
+        parts = (self.rng.choice(names.split(), self.rows) for names in (SURNAMES, FIRST, FIRST, SECOND))
+        self.aside(name, [f"{a}, {b}-{c} {d[0]}." for a, b, c, d in zip(*parts, strict=True)], NAMES)
 
     def useless(self) -> None:
         """An empty column and a constant one."""
@@ -158,7 +158,7 @@ def sample(name: str) -> pd.DataFrame:
 
 
 def dollars(value: float) -> str:
-    return f"${value:,.0f}"
+    return f"${value:,.10g}"
 
 
 def percent(value: float) -> str:
@@ -288,12 +288,12 @@ def wvs_poverty() -> FirstFile:
         file.keep(name, frame[name].to_list())
     file.useless()
     codes = {"Too Little": 1, "About Right": 2, "Too Much": 3}
-    texts: tuple[Callable[[float], str], ...] = (plain, percent, comma, dollars)
     for i in range(301 - len(file.dirty) - 2):
-        values = file.rng.normal(size=file.rows)
-        text = texts[i % len(texts)]
-        values = np.exp(8.0 + values).round() if text is dollars else (50.0 + 10.0 * values).round(2)
-        file.numbers(f"q{i}", values, text, words=int(i % 50 == 0))
+        values, text = 50.0 + 10.0 * file.rng.normal(size=file.rows), (percent, comma, dollars)[i // 6 % 3]
+        if i % 6:
+            file.keep(f"q{i}", file.rng.integers(1, 6, file.rows), "Categorical")
+        else:
+            file.numbers(f"q{i}", values.round(0 if text is dollars else 2), text, words=int(i == 6))
     file.dirty["label"] = label.to_list()
     file.leak("answer", {name: str(code) for name, code in codes.items()})
     return file
