@@ -20,7 +20,7 @@ SURNAMES = "Abbott Baker Carter Dean Ellis Ford Grant Hughes Irwin Jones Kent La
 FIRST = "Ada Ben Cora Dan Eve Fay Gus Hal Ida Jay Kim Leo Mia Ned Oda Pam Ray Sue Tom Una Vic Wes Zoe Amy Bob Cat"
 SECOND = "Ann Beth Claire Dora Ella Faith Gwen Hope Iris Jane Kate Lucy"
 ROW_NUMBERS = "row numbers: distinct whole numbers, evenly spread"
-LONG_NUMBERS = "codes: distinct whole numbers of one length"
+LONG_NUMBERS = "codes"
 CODES = "codes, "
 NAMES = "names, "
 
@@ -230,7 +230,7 @@ def nycflights13() -> FirstFile:
     clock = frame["hour"] * 60 + frame["minute"]
     day = pd.to_datetime(frame[["year", "month", "day"]])
     file.dates("scheduled", day + pd.to_timedelta(clock, "min"), "%m/%d/%Y %I:%M %p")
-    frame = frame.drop(columns=["year", "month", "day", "hour", "minute"])
+    frame = frame.drop(columns=["year", "month", "day", "hour", "minute", "tailnum"])
     file.numbers("distance", frame.pop("distance"), lambda v: f"{v:,.0f} mi")
     file.numbers("dep_delay", frame.pop("dep_delay"), plain, words=4)
     file.keep("gate", [f"{code:03d}" for code in file.rng.integers(1, 9, file.rows)], "Categorical")
@@ -293,7 +293,7 @@ def wvs_poverty() -> FirstFile:
         if i % 6:
             file.keep(f"q{i}", file.rng.integers(1, 6, file.rows), "Categorical")
         else:
-            file.numbers(f"q{i}", values.round(0 if text is dollars else 2), text, words=int(i == 6))
+            file.numbers(f"q{i}", values.round(0 if text is dollars else 2), text, words=3 * int(i == 6))
     file.dirty["label"] = label.to_list()
     file.leak("answer", {name: str(code) for name, code in codes.items()})
     return file

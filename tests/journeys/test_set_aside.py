@@ -265,3 +265,28 @@ def test_many_shuffled_numbers_of_rows_are_identifiers_in_chunks_too() -> None:
         assert NaiveBayes(calibration=None).fit(X, "y").families_["id"] is None
     frame["id"] = rng.integers(0, n, n)
     assert NaiveBayes(calibration=None).fit(Chunks(frame, 20_000), "y").families_["id"] is not None
+
+
+@pytest.mark.parametrize("Model", [NaiveBayes, GenerativeClassifier, EvidenceClassifier])
+@pytest.mark.parametrize("values", [np.nan, None, 1.0, "USD"], ids=["numbers", "objects", "one number", "one text"])
+def test_columns_without_any_variation_change_nothing(Model: Any, values: Any) -> None:
+    frame = table(300).assign(w=np.exp(np.random.default_rng(1).normal(size=300))).drop(columns=["id", "name"])
+    plain = Model().fit(frame, "species")
+    column = pd.Series([values] * 300, dtype=object if values is None else None)
+    more = Model().fit(frame.assign(e=column), "species")
+    assert_allclose(more.predict_proba(frame.assign(e=column)), plain.predict_proba(frame), atol=1e-12)
+    found = more.columns_.set_index("column")
+    assert found.decision["e"] == "set aside"
+    assert found.drop(index="e").decision.tolist() == plain.columns_.decision.tolist()
+
+
+@pytest.mark.parametrize("value", [1.0, "yes"])
+def test_a_column_of_one_value_is_not_set_aside_where_its_missing_values_are_read(value: Any) -> None:
+    frame = table(300).drop(columns=["id", "name"])
+    missing = (frame["species"] == "yes") & (frame["v"] > -1.0)
+    frame["flag"] = pd.Series([value] * 300).mask(missing)
+    model = EvidenceClassifier(n_trees=10).fit(frame, "species")
+    assert model.score(frame, frame["species"]) > 0.95
+    row = model.columns_.set_index("column").loc["flag"]
+    assert row["decision"] == "Categorical"
+    assert row["reason"] == "has one value; read by where it is missing"

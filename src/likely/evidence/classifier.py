@@ -68,6 +68,7 @@ from likely.typing import (
 )
 
 MOST_SPARSE_COLUMNS = 10_000
+MISSINGNESS = "has one value; read by where it is missing"
 
 
 def _of_generative(name: str) -> Any:
@@ -678,10 +679,12 @@ class EvidenceClassifier(Posterior):
         """What the columns that are modelled became: text and copies are no columns of the joint density."""
         encoding, found = self.model_.encoding, self.generative_._column_decisions()
         declared = {encoding.names[j] for j in columns_set_aside(self.families, encoding.names)}
-        texts, read = set(encoding.texts.tolist()), set(encoding.columns.tolist())
+        texts, read, used = set(encoding.texts.tolist()), set(encoding.columns.tolist()), encoding.used
         for j, name in enumerate(encoding.names):
             if j in texts:
                 found[name] = ColumnDecision("Text", "", f"families={{{name!r}: None}}")
+            elif found[name].is_set_aside and j in read and used[j]:
+                found[name] = ColumnDecision("Categorical", MISSINGNESS, f"families={{{name!r}: None}}")
             elif found[name].is_set_aside:
                 found[name] = ColumnDecision(SET_ASIDE, IGNORED if name in declared else "")
             elif j not in read:

@@ -254,21 +254,28 @@ def _reader(table: Table) -> Callable[[int], Array]:
 def without_copies(table: Table, columns: Sequence[int]) -> AnyArray:
     """Columns without those that repeat another one in every row; of equal columns the one with the shortest name.
 
-    A view expects less of each column where it has many, so that copies would change what others contribute.
+    A view expects less of each column where it has many, so that copies would change what others contribute. Columns
+    with the same value in every row, or without values, change nothing either and are left out, unless there are no
+    others.
     """
     found: dict[bytes, int] = {}
+    same: list[int] = []
     read = _reader(table)
     for j in sorted(columns, key=lambda j: (len(table.names[j]), table.names[j])):
         digest = hashlib.sha256()
         if table.kinds[j] == "number":
             values = read(j) + 0.0  # -0.0 is 0.0
-            digest.update(np.where(np.isnan(values), np.nan, values).tobytes())
+            values = np.where(np.isnan(values), np.nan, values)
         else:
             (column,) = table.categories([j])
             digest.update(repr(column.vocabulary).encode())
-            digest.update(np.asarray(column.part(0, table.rows), dtype=np.int64).tobytes())
+            values = np.asarray(column.part(0, table.rows), dtype=np.int64)
+        if np.array_equal(values[1:], values[:-1], equal_nan=True):
+            same.append(j)
+            continue
+        digest.update(values.tobytes())
         found.setdefault(digest.digest(), j)
-    return np.array(sorted(found.values()), dtype=np.intp)
+    return np.array(sorted(found.values() or same), dtype=np.intp)
 
 
 def _is_numeric(values: Array) -> bool:
