@@ -158,6 +158,8 @@ class ColumnReading:
     def _instants(self, table: Table, j: int, quiet: bool) -> AnyArray:
         (labels,) = table.categories([j])
         instants = (self.dates or ISO).read(labels.vocabulary)
+        if np.isnat(instants).any() and self.date_kind != "time":
+            instants = np.where(np.isnat(instants), ISO.read(labels.vocabulary), instants)  # never ambiguous
         if not quiet:
             self._warn_of_strays(labels, np.isnat(instants), table.rows, "dates")
         return np.append(instants, np.datetime64("NaT", "us"))[labels.part(0, table.rows)]
