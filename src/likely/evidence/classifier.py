@@ -520,9 +520,8 @@ class EvidenceClassifier(Posterior):
         known = self.generative_._training_categories(column)
         if known is None:  # a column of few distinct numbers: at most so many values occur once
             words = dict(self._vocabularies())[column]
-            known = TrainingCategories(
-                words, min((len(words) + 1) / (float(self.model_.class_weights.sum()) + 1.0), 1.0)
-            )
+            rows = float(self.model_.class_weights.sum())
+            known = TrainingCategories(words, min((len(words) + 1) / (rows + 1.0), 1.0))
         return known
 
     def _blocks(self, table: Table, numbers: int = 1) -> Iterator[tuple[int, int, EncodedRows]]:
