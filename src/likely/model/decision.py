@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from likely.data.frames import as_narwhals, is_frame
-from likely.errors import InputError, listed
+from likely.errors import InputError, LikelyWarning, listed, warn
 from likely.model.class_prior import check_names_classes, numbers
 from likely.model.rendering import RenderedResult, TextTable, limited, number, to_frame
 from likely.typing import AnyArray, Array
@@ -194,4 +194,11 @@ def _checked_reject(reject: Any, label: object, matrix: Array, actions: AnyArray
         )
     if not isinstance(label, np.ndarray | list) and label in actions.tolist():
         raise InputError(f"reject_label={label!r} is also an action: {listed(actions)}. Choose another label.")
+    most = min(matrix.max(axis=0).min(), matrix.mean(axis=1).max())  # of one action, or of all with equal probability
+    if float(reject) >= most:
+        warn(
+            f"reject={reject!r} rejects no row: the least expected loss of a row is at most {most:.4g}. Choose a cost "
+            "below it.",
+            LikelyWarning,
+        )
     return float(reject)
