@@ -38,7 +38,7 @@ class ReadsCategories(Protocol):
         """Categorical columns, with categories that are known, at little cost: others may be known too."""
 
     def _training_categories(self, column: int) -> TrainingCategories | None:
-        """All categories of a column in training; None where the model does not use the column."""
+        """All categories of a column in training; None if the model does not use the column."""
 
 
 @dataclass(slots=True)
