@@ -199,7 +199,7 @@ class JointDensity(Learner):
             if place in block.conditionals.ignored_columns():
                 return None
             joint = len(block.index) > part.dimension
-            unseen = part.singletons(0, place) if joint else part.singletons(place)
+            unseen = part.unseen_rate(0, place) if joint else part.unseen_rate(place)
             return TrainingCategories(words[place], unseen)
         return None
 

@@ -72,7 +72,7 @@ class Posterior(ClassifierMixin, NamedOptions, ABC):
         return ()
 
     def _training_categories(self, column: int) -> TrainingCategories | None:
-        """All categories of such a column in training; None where the model does not use it."""
+        """All categories of such a column in training; None if the model does not use it."""
         return None
 
     @abstractmethod

@@ -565,9 +565,10 @@ class EvidenceClassifier(Posterior):
     def _training_categories(self, column: int) -> TrainingCategories:
         """All categories of a column in training: the views use the most frequent ones."""
         known = self.generative_._training_categories(column)
-        if known is None:  # a column of few distinct numbers: at most so many values occur once
+        if known is None:  # a column of few distinct numbers: at most this many values occur once
             words = dict(self._vocabularies())[column]
-            known = TrainingCategories(words, min(len(words) / float(self.model_.class_weights.sum()), 1.0))
+            rows = float(self.model_.class_weights.sum())
+            known = TrainingCategories(words, min((len(words) + 1) / (rows + 1.0), 1.0))
         return known
 
     def _blocks(self, table: Table, numbers: int = 1) -> Iterator[tuple[int, int, EncodedRows]]:
