@@ -46,7 +46,7 @@ from likely.model.specification import log_probabilities
 from likely.numerics.progress import progress
 from likely.numerics.random import seeded
 from likely.numerics.shapes import Shape, check
-from likely.numerics.threads import one_at_a_time, single_threaded_blas
+from likely.numerics.threads import limited_by_n_jobs, one_at_a_time, single_threaded_blas
 from likely.statistics.counts import Counts
 from likely.typing import (
     AnyArray,
@@ -104,6 +104,9 @@ class EvidenceClassifier(Posterior):
     families : mapping from columns to Text or None, default=None
         Text columns with their options, as in ``{"body": Text()}``, and columns that are set aside, with None. Weights
         take the place of exponents. Other columns are modelled by the views, and other families are an error.
+    n_jobs : int, default=None
+        Number of threads in fits, updates and predictions; -1 is one for each processor, and -2 is one fewer. None is
+        as many as there are processors, and one inside the workers of joblib. The result does not depend on it.
 
     Attributes
     ----------
@@ -163,12 +166,14 @@ class EvidenceClassifier(Posterior):
         n_trees: int = 60,
         random_state: RandomStateLike | None = 0,
         families: Mapping[Any, Any] | None = None,
+        n_jobs: int | None = None,
     ) -> None:
         self.views = views
         self.max_rows = max_rows
         self.n_trees = n_trees
         self.random_state = random_state
         self.families = families
+        self.n_jobs = n_jobs
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -181,6 +186,7 @@ class EvidenceClassifier(Posterior):
         check_number("n_trees", self.n_trees, 1, whole=True)
         views_of(self.views, int(self.n_trees), self.families)
 
+    @limited_by_n_jobs
     @single_threaded_blas()  # products are small, and its idle threads would spin
     def fit(
         self,
@@ -363,6 +369,7 @@ class EvidenceClassifier(Posterior):
         """
         return self._update(X, y, sample_weight, "without")
 
+    @limited_by_n_jobs
     @single_threaded_blas()
     def _update(self, X: Any, y: Any, sample_weight: Any, verb: str) -> Self:
         """The model with or without rows; everything is computed before the first attribute changes."""
@@ -391,6 +398,7 @@ class EvidenceClassifier(Posterior):
         return total
 
     @one_at_a_time
+    @limited_by_n_jobs
     @single_threaded_blas()
     def reweigh(self, X: TableLike, y: TargetsLike, sample_weight: WeightsLike | None = None) -> Self:
         """Learn the weights again, from leave-one-out evidence of training rows.
@@ -515,12 +523,14 @@ class EvidenceClassifier(Posterior):
             stop = min(start + most, table.rows)
             yield start, stop, self.model_.encoding.encode(table.take(np.arange(start, stop)))
 
+    @limited_by_n_jobs
     @single_threaded_blas()
     def _over_scores(self, rows: Table, work: Callable[[int, int, Array], None]) -> None:
         intercepts = self._intercepts[:, None]
         for start, stop, block in self._blocks(rows):
             work(start, stop, self.model_.evidence(block) + intercepts)
 
+    @limited_by_n_jobs
     @single_threaded_blas()
     def explain(self, X: TableLike, by: str = "column") -> Explanation:
         """Decompose the log-odds of the classes into contributions of columns or views.
@@ -565,6 +575,7 @@ class EvidenceClassifier(Posterior):
             parts = [explained(self.model_, rows, self._intercepts, by) for rows in blocks]
         return concatenated(parts, frame_library(X))
 
+    @limited_by_n_jobs
     @single_threaded_blas()
     def similar_rows(self, X: TableLike, n: int = 5) -> Any:
         """Find the nearest training rows of each row, among those that the view 'neighbours' keeps.
