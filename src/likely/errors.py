@@ -224,6 +224,14 @@ def check_number(name: str, value: object, low: float, whole: bool = False, choi
         raise InputError(f"{name}={value!r} must be {wanted}, at least {low:g}.")
 
 
+def check_jobs(n_jobs: object) -> None:
+    """Raise unless the option `n_jobs` is None or a whole number other than 0."""
+    if n_jobs is not None and (not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0):
+        raise InputError(
+            f"n_jobs={n_jobs!r} is not a number of jobs. Use 1 or more, -1 for one per processor, or None."
+        )
+
+
 def check_choice(name: str, value: object, known: Iterable[str]) -> None:
     """Raise unless `value` is one of the known values of the option `name`."""
     words = tuple(known)

@@ -24,7 +24,7 @@ WITH_PRIOR = (
 )
 THREADS = (
     "Rows are computed on as many threads as there are processors, and on one thread inside the workers of joblib; "
-    "LOKY_MAX_CPU_COUNT in the environment limits their number. cross_validate has n_jobs."
+    "LOKY_MAX_CPU_COUNT in the environment limits their number. EvidenceClassifier and cross_validate have n_jobs."
 )
 DETERMINISTIC = (
     "Nothing here is random: the same rows give the same model. cross_validate, sample and novelty have random_state."

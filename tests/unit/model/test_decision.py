@@ -406,7 +406,7 @@ def test_the_density_of_one_class_is_the_joint_without_the_prior() -> None:
 def test_a_cost_that_rejects_no_row_is_reported() -> None:
     X, y = np.arange(12.0).reshape(-1, 1), [0, 1, 2] * 4
     model = GenerativeClassifier().fit(X, y)
-    with pytest.warns(LikelyWarning, match=r"reject=2 rejects no row: the least expected loss .* at most 0\.6667"):
+    with pytest.warns(LikelyWarning, match=r"reject=2 rejects nothing: the least expected loss .* at most 0\.6667"):
         assert not model.decide(X, reject=2).rejected.any()
     with pytest.warns(LikelyWarning, match="at most 1"):
         model.decide(X, loss=[[0.0, 9.0, 1.0], [5.0, 0.0, 1.0], [5.0, 9.0, 1.0]], reject=1.0)
