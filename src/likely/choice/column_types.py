@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -282,7 +282,7 @@ class ColumnProfiles:
     """
 
     each: tuple[ColumnProfile, ...]
-    numbers: Mapping[int, ColumnProfile] = field(default_factory=dict)
+    numbers: dict[int, ColumnProfile] = field(default_factory=dict)
 
     def __add__(self, other: ColumnProfiles) -> ColumnProfiles:
         total = tuple(a + b for a, b in zip(self.each, other.each, strict=True))
