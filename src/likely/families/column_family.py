@@ -16,7 +16,7 @@ from likely.errors import InputError, NoDensityError, NoEvidenceError, NotEstima
 from likely.families.base import Columns, Conditionals, Family, LeaveOneOutDensity
 from likely.families.estimation import UNOBSERVED, Estimation, require_maximum
 from likely.families.given import given_values
-from likely.families.independent import TABLE_VALUES, IndependentColumns, Mask, sum_table_values
+from likely.families.independent import TABLE_VALUES, IndependentColumns, Mask, check_parts, sum_table_values
 from likely.families.natural import NaturalColumns
 from likely.families.parameters import ColumnParameters, Parameter, parameters_of_columns
 from likely.families.priors import is_improper
@@ -161,6 +161,7 @@ class ColumnFamily(Family):
 
     def _accumulator(self, classes: AnyArray, columns: Columns) -> SumsAccumulator:
         check = partial(self.support.check, family=type(self).__name__)
+        check_parts(f"{type(self).__name__}.collected", self.collected(np.full((2, 1), self.support.filler)), (2, 1))
         return SumsAccumulator(classes, columns.dimension, self.collected, check, self.support.filler)
 
     def _likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
