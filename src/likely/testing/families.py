@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.integrate import trapezoid
 
-from likely.errors import ExportError, InputError, LikelyError
+from likely.errors import ExportError, FamilyLawError, InputError
 from likely.estimators.base import load
 from likely.estimators.classifiers import NaiveBayes
 from likely.families.base import Columns, ExponentialConditionals
@@ -28,10 +28,6 @@ CLASSES = np.array(["a", "b", "c"])
 ROWS = 60
 DRAWS = 20_000
 MANY_VALUES = 20_000  # whole numbers that a density is summed over
-
-
-class FamilyLawError(LikelyError, AssertionError):
-    """A family breaks a law; the message names the law, the method and the size of the error."""
 
 
 def check_family(
@@ -204,7 +200,7 @@ class _Laws:
             self._same("the natural form is the log-density", natural, self.fitted.log_density(self.X))
 
     def _integrals(self, function: Callable[[Array], Array]) -> Array | None:
-        """Σ or ∫ of function(x, (n, 1)), (…, n), over the support; None where it is not known."""
+        """Σ or ∫ of function(x, (n, 1)), (…, n), over the support; None if it is not known."""
         support = self.family.support
         if support.whole:
             values = np.arange(-MANY_VALUES if support.bounds[0] == -np.inf else 0, MANY_VALUES + 1, dtype=np.float64)

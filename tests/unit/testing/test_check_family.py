@@ -20,10 +20,10 @@ from likely import (
     Poisson,
     VonMises,
 )
-from likely.errors import InputError
+from likely.errors import FamilyLawError, InputError
 from likely.families.estimation import Estimation
 from likely.families.exponential import ExponentialDensity
-from likely.testing import FamilyLawError, check_family
+from likely.testing import check_family
 
 
 @pytest.mark.parametrize(
