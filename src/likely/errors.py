@@ -131,6 +131,10 @@ class SeparationError(NotEstimableError):
         self.direction = direction
 
 
+class FamilyLawError(LikelyError, AssertionError):
+    """A family breaks a law of `likely.testing.check_family`: the message names the law, and the size of the error."""
+
+
 class LikelyWarning(UserWarning):
     """Base class of all warnings of the library."""
 

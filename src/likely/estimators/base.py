@@ -464,6 +464,8 @@ class Learner(NamedOptions):
         if not isinstance(other, Learner):
             return NotImplemented
         mine, yours = self._fitted(), other._fitted()
+        for each in (mine, yours):
+            each.check_rows("+")
         if type(self) is type(other):
             mine, yours = agreed(mine, yours)
         check_alike(self, other, mine.specification, yours.specification)
