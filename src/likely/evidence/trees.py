@@ -187,7 +187,7 @@ class FittedTrees(CountsView):
 
     def _paths(self, rows: TrainingRows, some: Index) -> LeftOutPaths:
         """The ways of some rows down the trees that have not seen them; all trees where every one has."""
-        unseen = ~self.structure.seen(rows.keys[some])
+        unseen = ~self.structure.seen(rows.drawn_by[some])
         unseen[~unseen.any(axis=1)] = True
         place, tree = np.nonzero(unseen)
         walk = Walk(self.structure, self._marked(rows.rows.cells[some]), place, tree)
@@ -201,7 +201,7 @@ class FittedTrees(CountsView):
 
     def _losses(self, rows: TrainingRows) -> Array:
         """The leave-one-out log-loss of the arithmetic mean over trees with each strength."""
-        order = np.argsort(scrambled(rows.keys + np.uint64(self.seed % 2**64)), kind="stable")
+        order = np.argsort(scrambled(rows.drawn_by + np.uint64(self.seed % 2**64)), kind="stable")
         chosen = np.sort(order[:ROWS_OF_CHOICE])
         losses = np.empty((len(STRENGTHS), len(chosen)))
 
