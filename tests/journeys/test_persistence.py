@@ -400,6 +400,7 @@ WITH_ARRAYS: dict[str, tuple[Any, Any]] = {
     "tails": (LinearDiscriminant(shrinkage="ledoit-wolf"), NUMBERS),
     "pairs": (GenerativeClassifier(Pairs()), MIXED[["c"]].assign(d=MIXED["c"].to_numpy()[::-1])),
     "cells": (NaiveBayes(Histogram()), NUMBERS),
+    "ledger": (NaiveBayes(Gaussian(), ledger=True), NUMBERS),
     "point mass": (NaiveBayes(PointMass(family=Exponential())), np.maximum(NUMBERS, 0.0)),
     "prototypes": (NearestPrototype(), NUMBERS),
     "regression": (GenerativeRegressor(), NUMBERS),
