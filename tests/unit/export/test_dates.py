@@ -120,8 +120,8 @@ def test_sql_states_the_columns_that_were_text_in_training() -> None:
     model = NaiveBayes({"price": Gaussian("diagonal")}).fit(frame[["price", "x"]], frame["y"])
     query = model.to_sql("rows")
     assert query.startswith('/* Columns of numbers, which were text in training: "price" */')
-    numbers = frame.assign(price=[1000.0 + 7 * i for i in range(ROWS)])
+    frame["price"] = [1000.0 + 7 * i for i in range(ROWS)]
     with duckdb.connect() as connection:
-        connection.execute('CREATE TABLE "rows" AS SELECT * FROM numbers')
+        connection.execute('CREATE TABLE "rows" AS SELECT * FROM frame')
         found = connection.execute(model.to_sql("rows", keep=["id"])).fetchall()
     np.testing.assert_allclose(probabilities(found), model.predict_proba(frame), rtol=1e-9, atol=1e-9)
