@@ -308,11 +308,6 @@ class EvidenceClassifier(Posterior):
         check_is_fitted(structure_of)
         model = structure_of.model_
         batch = Batches(X, y, sample_weight, structure_of._read, type(self).__name__).first
-        if list(batch.table.names) != list(model.encoding.names):
-            raise InputError(
-                f"structure_of was fitted to other columns, {listed(model.encoding.names)}. X has "
-                f"{listed(batch.table.names)}."
-            )
         rows = distinct_rows(batch, model.encoding.columns, model.classes)
         counted = replace(model.counted(rows), ledger=self._ledger_of(rows))
         core = structure_of.generative_

@@ -22,19 +22,20 @@ def date_part(dialect: str, column: str, part: str, kind: str) -> str:
     if kind == "time":
         value, iso = f"EXTRACT(EPOCH FROM CAST({text} AS TIME)) / 3600.0", "^[0-9]{1,2}:"
     else:
-        value, iso = _of_timestamp(_timestamp(dialect, text), part, kind), "^[0-9]{4,}-"
+        value, iso = _of_timestamp(_timestamp(dialect, column, text), part, kind), "^[0-9]{4,}-"
     matches = f"regexp_matches({text}, '{iso}')" if dialect == "duckdb" else f"{text} ~ '{iso}'"
     cases = f"WHEN {column} IS NULL THEN NULL WHEN {matches} THEN CAST({value} AS {double})"
     return f"CASE {cases} ELSE {INFINITE[dialect]} END"
 
 
-def _timestamp(dialect: str, text: str) -> str:
+def _timestamp(dialect: str, column: str, text: str) -> str:
     """The instant of a text in ISO 8601: one with an offset is in UTC."""
+    pattern = "':[0-9.:]+ ?([+-][0-9:]+|Z)$'"
     if dialect == "duckdb":
-        return f"CAST({text} AS TIMESTAMP)"
-    zoned = f"{text} ~ ':[0-9.:]+ ?([+-][0-9:]+|Z)$'"
-    utc = f"CAST({text} AS timestamptz) AT TIME ZONE 'UTC'"
-    return f"(CASE WHEN {zoned} THEN {utc} ELSE CAST({text} AS timestamp) END)"
+        zoned, utc = f"regexp_matches({text}, {pattern})", f"make_timestamp(epoch_us(CAST({column} AS TIMESTAMPTZ)))"
+    else:
+        zoned, utc = f"{text} ~ {pattern}", f"CAST({column} AS timestamptz) AT TIME ZONE 'UTC'"
+    return f"(CASE WHEN {zoned} THEN {utc} ELSE CAST({text} AS TIMESTAMP) END)"
 
 
 def _of_timestamp(instant: str, part: str, kind: str) -> str:

@@ -419,7 +419,7 @@ def test_a_wrong_update_is_named_and_changes_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("structure_of", "words"), [(3, "must be a fitted EvidenceClassifier"), ("columns", "other columns")]
+    ("structure_of", "words"), [(3, "must be a fitted EvidenceClassifier"), ("columns", "feature names should match")]
 )
 def test_other_structures_are_named(structure_of: Any, words: str) -> None:
     X, y = numbers()
