@@ -80,7 +80,7 @@ def test_options_are_those_of_the_signature(kind: Any) -> None:
         (lambda: select([[1.0]], [0], scoring="accuracy"), "Use by"),  # type: ignore[call-arg]
         (lambda: compare([[1.0]], [0], cv=3), "Use repeats"),  # type: ignore[call-arg]
     ],
-    ids=str,
+    ids=lambda each: each if isinstance(each, str) else "call",
 )
 def test_usual_options_of_scikit_learn_are_errors_that_name_the_counterpart(call: Any, remedy: str) -> None:
     with pytest.raises(TypeError, match="unexpected keyword") as caught:
