@@ -54,8 +54,8 @@ class DefaultColumn:
 
     @property
     def may_be_joint(self) -> bool:
-        """Whether the column is continuous, without a point mass."""
-        return self.profile.continuous and self.choice.atom is None
+        """Whether the column is continuous and has values, without a point mass."""
+        return self.profile.continuous and self.choice.atom is None and self.profile.rows > 0
 
     @property
     def transformed(self) -> Family:

@@ -43,7 +43,7 @@ def family_decisions(
             if family is None or name in ignored:
                 found[name] = ColumnDecision(SET_ASIDE, IGNORED if family is None and name in given else "")
                 continue
-            others = len(names) - 1
+            others = sum(other not in ignored for other in names) - 1
             joint = f", joint with {others} {'other' if others == 1 else 'others'}" if others else ""
             found[name] = ColumnDecision(f"{_family_name(family, name)}{joint}", reason, change)
     return found
