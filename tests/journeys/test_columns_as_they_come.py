@@ -378,3 +378,16 @@ def test_a_model_fitted_with_read_csv_scores_a_scan_of_the_file(tmp_path: Path) 
         model = GenerativeClassifier().fit(read(tmp_path / "rows.csv"), "y")
         found = model.predict_proba(scan(tmp_path / "rows.csv"))
         np.testing.assert_allclose(found, model.predict_proba(frame.assign(zip=frame["zip"].astype(int))), atol=1e-9)
+
+
+def test_marks_of_missing_values_among_numbers_are_missing_without_a_warning() -> None:
+    values = [None if i % 9 == 0 else i / 7 for i in range(180)]
+    frame = pd.DataFrame({"v": ["NA" if each is None else str(each) for each in values], "c": ["u", "w", "NA"] * 60})
+    y = np.arange(180) > 90
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ColumnWarning)
+        model = GenerativeClassifier().fit(frame, y)
+        probabilities = model.predict_proba(frame)
+    clean = pd.DataFrame({"v": pd.Series(values, dtype=float), "c": frame["c"]})
+    np.testing.assert_allclose(probabilities, GenerativeClassifier().fit(clean, y).predict_proba(clean), atol=1e-12)
+    assert model.columns_["missing"].tolist() == [20, 0]

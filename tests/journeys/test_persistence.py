@@ -400,11 +400,13 @@ WITH_ARRAYS: dict[str, tuple[Any, Any]] = {
     "tails": (LinearDiscriminant(shrinkage="ledoit-wolf"), NUMBERS),
     "pairs": (GenerativeClassifier(Pairs()), MIXED[["c"]].assign(d=MIXED["c"].to_numpy()[::-1])),
     "cells": (NaiveBayes(Histogram()), NUMBERS),
+    "ledger": (NaiveBayes(Gaussian(), ledger=True), NUMBERS),
     "point mass": (NaiveBayes(PointMass(family=Exponential())), np.maximum(NUMBERS, 0.0)),
     "prototypes": (NearestPrototype(), NUMBERS),
     "regression": (GenerativeRegressor(), NUMBERS),
     "coefficients": (SoftmaxRegression(estimation="bayes"), NUMBERS),
     "softmax": (SoftmaxRegression(), NUMBERS),
+    "given": (GenerativeClassifier.from_parameters("uniform", np.eye(2), np.eye(2)), NUMBERS[:, :2]),
     "hybrid": (HybridClassifier(blend=0.5), MIXED),
     "documents": (TextClassifier(order=2), TEXTS),
     "text": (GenerativeClassifier({"t": Text()}), pd.DataFrame({"t": TEXTS})),
@@ -416,7 +418,7 @@ WITH_ARRAYS: dict[str, tuple[Any, Any]] = {
 def saved(name: str) -> bytes:
     model, X = WITH_ARRAYS[name]
     with TemporaryDirectory() as folder:
-        model.fit(X, CLASSES).save(Path(folder) / "model")
+        (model if name == "given" else model.fit(X, CLASSES)).save(Path(folder) / "model")
         return (Path(folder) / "model").read_bytes()
 
 

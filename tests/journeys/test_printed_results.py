@@ -26,6 +26,7 @@ from likely import (
     load,
 )
 from likely.errors import InputError
+from likely.model.boundary import LinearBoundary, QuadraticBoundary
 from likely.model.rendering import short_names
 
 IRIS = load_iris(return_X_y=True)
@@ -38,6 +39,7 @@ def test_a_linear_boundary_prints_as_an_equation_with_the_names_of_the_columns()
         "log p(2 | x) − log p(1 | x) = w·x + w0, which is 0 on the boundary:\n\n"
         "−3.319·a − 3.456·b + 7.709·c + 14.94·d − 32.16 = 0"
     )
+    assert isinstance(found, LinearBoundary)
     assert_allclose(found.w0, -32.16, atol=0.01)
     assert repr(found) == str(found)
 
@@ -54,6 +56,7 @@ def test_a_linear_boundary_of_many_columns_prints_the_largest_coefficients() -> 
 
 def test_a_quadratic_boundary_prints_its_coefficients() -> None:
     found = QuadraticDiscriminant().fit(*IRIS).boundary(0, 1)
+    assert isinstance(found, QuadraticBoundary)
     lines = str(found).splitlines()
     assert lines[0] == "log p(0 | x) − log p(1 | x) = xᵀ·A·x + b·x + c, which is 0 on the boundary:"
     assert lines[2].split() == ["column", "b", "A:", "x0", "A:", "x1", "A:", "x2", "A:", "x3"]

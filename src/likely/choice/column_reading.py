@@ -14,7 +14,7 @@ from likely.data.categories import CategorySeries
 from likely.data.date_columns import DateColumn
 from likely.data.date_text import date_form, date_parts
 from likely.data.number_text import PLAIN, number_form
-from likely.data.reading import CLOCK, ISO, KINDS, SHOWN, ColumnReading, Reading, TrainingReader
+from likely.data.reading import CLOCK, ISO, KINDS, SHOWN, ColumnReading, Reading, TrainingReader, marked
 from likely.data.table import Table, features_of
 from likely.errors import ColumnWarning, InputError, amount, check_choice, listed, nearest, warn
 from likely.families.base import Family
@@ -162,6 +162,7 @@ class _Column:
     def _of_text(self) -> ColumnReading:
         """Text as numbers or dates where nearly all values are, else as it is."""
         texts, counts = self.texts()
+        counts = np.where(marked(texts), 0, counts)
         least, doubt = LEAST if self.declared is None else 0.0, ""
         if self.declared != "date":
             form, doubt = number_form(texts, counts, least)
@@ -189,6 +190,7 @@ class _Column:
 
     def _strays(self, texts: Sequence[str], counts: Any, lost: Any, what: str) -> float:
         """The proportion of rows with text that is missing among numbers or dates, which is reported."""
+        lost = lost & (counts > 0)
         strays = [text for text, each in zip(texts, lost.tolist(), strict=True) if each]
         if strays:
             rows = amount(int(counts[lost].sum()), "value", "values")
@@ -197,7 +199,7 @@ class _Column:
                 f"{listed(strays, SHOWN)}, read as missing. types={{{self.name!r}: 'text'}} keeps the text.",
                 ColumnWarning,
             )
-        return float(counts[lost].sum() / counts.sum())
+        return float(counts[lost].sum() / max(counts.sum(), 1))
 
     def _dates(self, instants: Any, kind: str, form: Any = None) -> ColumnReading:
         """Dates by those of their parts that vary, or one number if a family is declared."""

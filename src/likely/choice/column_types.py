@@ -310,20 +310,25 @@ def _distinct(values: AnyArray, low: int, high: int) -> AnyArray | None:
 class ColumnProfiles:
     """Profiles of some columns, which add up over rows.
 
-    `mixed` are the places of columns that have numbers in some parts of the rows and text in others.
+    `numbers` are the profiles of the numbers in columns that have numbers in some parts of the rows and text in others.
     """
 
     each: tuple[ColumnProfile, ...]
-    mixed: frozenset[int] = frozenset()
+    numbers: dict[int, ColumnProfile] = field(default_factory=dict)
 
     def __add__(self, other: ColumnProfiles) -> ColumnProfiles:
-        pairs = list(zip(self.each, other.each, strict=True))
-        mixed = {
-            i
-            for i, (a, b) in enumerate(pairs)
-            if a.rows and b.rows and (a.kind == "category") != (b.kind == "category")
-        }
-        return ColumnProfiles(tuple(a + b for a, b in pairs), self.mixed | other.mixed | mixed)
+        total = tuple(a + b for a, b in zip(self.each, other.each, strict=True))
+        numbers = {}
+        for i, profile in enumerate(total):
+            parts = [part for part in (self._numbers_of(i), other._numbers_of(i)) if part is not None]
+            if profile.kind == "category" and parts:
+                numbers[i] = parts[0] if len(parts) == 1 else parts[0] + parts[1]
+        return ColumnProfiles(total, numbers)
+
+    def _numbers_of(self, i: int) -> ColumnProfile | None:
+        """The profile of the numbers of a column; None if all its values are text."""
+        profile = self.each[i]
+        return self.numbers.get(i) if profile.kind == "category" else profile if profile.rows else None
 
 
 def _batch_profiles(columns: Sequence[int], batch: Batch) -> ColumnProfiles | None:
@@ -343,8 +348,11 @@ def column_profiles(batches: Batches, columns: Sequence[int]) -> list[ColumnProf
         return []  # no pass
     total = batches.total(partial(_batch_profiles, tuple(columns)), every=True)
     assert total is not None
-    if total.mixed:
-        raise _mixed_types(batches, columns[min(total.mixed)])
+    for i, numbers in total.numbers.items():
+        if not isinstance(
+            numbers.family(), Categorical | Bernoulli
+        ):  # a few whole numbers may be categories among text
+            raise _mixed_types(batches, columns[i])
     if not batches.in_chunks or not any(profile.needs_sample for profile in total.each):
         return list(total.each)
     drawn = column_profiles(batches.in_memory, columns)

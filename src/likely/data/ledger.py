@@ -142,5 +142,5 @@ def hashed(batches: Iterable[Batch], columns: AnyArray) -> Iterator[HashedRows]:
 
 
 def united(first: Ledger | None, second: Ledger | None) -> Ledger | None:
-    """The ledger of the rows of two models; None where one of them has none."""
+    """The ledger of the rows of two models; None if one of them has none."""
     return None if first is None or second is None else first + second

@@ -88,7 +88,7 @@ def _remove_unlocked(draft: Path) -> None:
 
 
 def _lock(descriptor: int) -> bool | None:
-    """Whether the lock of an open file is ours now; None where the system or the file system has no locks."""
+    """Whether the lock of an open file is ours now; None if the system or the file system has no locks."""
     try:
         import fcntl
     except ImportError:

@@ -6,7 +6,7 @@ rows of another library, or with numbers where the training rows had text, have 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,6 +24,7 @@ from likely.typing import AnyArray, Array
 
 KINDS = ("number", "text", "category", "date")  # that `types` may declare
 SHOWN = 3  # texts in a message
+MARKS = frozenset({"NA", "N/A", "NaN", "nan", "null", "None", "?", ".", "-", ""})  # missing among numbers and dates
 MANY = 20  # rows from which a proportion is compared with that of the training rows
 MORE = 10.0  # times the proportion of the training rows, above which text among numbers is reported again
 
@@ -158,12 +159,15 @@ class ColumnReading:
     def _instants(self, table: Table, j: int, quiet: bool) -> AnyArray:
         (labels,) = table.categories([j])
         instants = (self.dates or ISO).read(labels.vocabulary)
+        if np.isnat(instants).any() and self.date_kind != "time":
+            instants = np.where(np.isnat(instants), ISO.read(labels.vocabulary), instants)  # never ambiguous
         if not quiet:
             self._warn_of_strays(labels, np.isnat(instants), table.rows, "dates")
         return np.append(instants, np.datetime64("NaT", "us"))[labels.part(0, table.rows)]
 
     def _warn_of_strays(self, labels: Categories, lost: AnyArray, rows: int, what: str) -> None:
         """Warn of text that is not a number or a date, unless training rows had some, and these are not many more."""
+        lost = lost & ~marked(labels.vocabulary)
         if not lost.any():
             return
         count = int(np.count_nonzero(np.append(lost, False)[labels.part(0, rows)]))
@@ -175,6 +179,11 @@ class ColumnReading:
             "form of the training rows, and are read as missing. Correct the values, or replace them by missing ones.",
             ColumnWarning,
         )
+
+
+def marked(texts: Sequence[Any]) -> AnyArray:
+    """Whether each text stands for a missing value among numbers and dates."""
+    return np.array([isinstance(text, str) and text.strip() in MARKS for text in texts], dtype=bool)
 
 
 ISO = DateForm("Y-m-d", "datetime")

@@ -81,7 +81,7 @@ def _content_hashes(table: Table, columns: AnyArray) -> AnyArray:
     if len(numbers):
         evaluate(table, add, 2 * table.cells(len(numbers), sparse=True))
     for j in np.setdiff1d(columns, numbers).tolist():
-        total += _category_marks(table, j) * names[j]
+        total += category_marks(table, j) * names[j]
     return scrambled(total)
 
 
@@ -109,7 +109,7 @@ def rank_hashes(tables: Sequence[Table]) -> tuple[AnyArray, AnyArray]:
 def _rank_marks(tables: Sequence[Table], j: int, both_ends: bool) -> AnyArray:
     """A pseudo-random number for each value of a column by its rank, from below or both ends; 0 for missing values."""
     if any(table.kinds[j] == "category" for table in tables):
-        return np.concatenate([_category_marks(table, j) for table in tables])
+        return np.concatenate([category_marks(table, j) for table in tables])
     readers = [table.numbers(np.array([j]), sparse=False, checked=False) for table in tables]
     values = np.concatenate([read(0, table.rows) for read, table in zip(readers, tables, strict=True)])[:, 0]
     values = values.astype(np.float64)
@@ -122,7 +122,7 @@ def _rank_marks(tables: Sequence[Table], j: int, both_ends: bool) -> AnyArray:
     return marks
 
 
-def _category_marks(table: Table, j: int) -> AnyArray:
+def category_marks(table: Table, j: int) -> AnyArray:
     """A pseudo-random number for the category of each row; 0 for missing values."""
     (labels,) = table.categories([j])
     marks = [zlib.crc32(repr(word).encode()) for word in labels.vocabulary]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from likely.data.categories import normalized_label
+from likely.data.number_text import number_form
 from likely.errors import TargetWarning, amount, listed, warn
 from likely.statistics.counts import Counts
 
@@ -15,9 +16,7 @@ FEW_ROWS = 50  # fewer rows are not checked for distinct and single labels
 MANY_NUMBERS = 20  # classes up to which text may be numbers
 MOST_DISTINCT = 0.5  # proportion of rows with a label of their own
 PARSED = 0.95  # proportion of labels that are numbers
-# A number with a decimal sign, a currency or a percent sign: text of digits alone may be a code.
-NUMBER = re.compile(r"[+-]?\s*[^\w\s.,+-]?\s*[+-]?\d[\d.,' ]*\s*[%€$£¥]?")
-SIGNS = re.compile(r"[^\d\s]")
+SIGNS = re.compile(r"[^\d\s]")  # a decimal sign, a currency or a percent sign: text of digits alone may be a code
 
 
 def warn_target(counts: Counts) -> None:
@@ -79,6 +78,6 @@ def _are_numbers_in_text(labels: list[Any]) -> bool:
     """Whether many labels are text, and nearly all of them numbers with a decimal, currency or percent sign."""
     if len(labels) <= MANY_NUMBERS or not all(isinstance(label, str) for label in labels):
         return False
-    parsed = np.array([NUMBER.fullmatch(label.strip()) is not None for label in labels])
+    form, _ = number_form(labels, np.ones(len(labels)), PARSED)
     signed = np.array([SIGNS.search(label.strip().lstrip("+-")) is not None for label in labels])
-    return bool(parsed.mean() >= PARSED and (parsed & signed).mean() >= MOST_DISTINCT)
+    return form is not None and bool(signed.mean() >= MOST_DISTINCT)

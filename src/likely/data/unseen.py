@@ -22,9 +22,9 @@ SPELLED = 2000  # categories that one is compared with by spelling, at most
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingCategories:
-    """The categories of a column in training, and which proportion of the values was unseen there.
+    """The categories of a column in training, and which proportion of the values of new rows may be unseen.
 
-    That is the proportion of values that no other row has: each of them is unseen by leave-one-out.
+    It is (n₁ + 1) / (n + 1) for n values, n₁ of which no other row has: each of these is unseen by leave-one-out.
     """
 
     vocabulary: Vocabulary
@@ -38,7 +38,7 @@ class ReadsCategories(Protocol):
         """Categorical columns, with categories that are known, at little cost: others may be known too."""
 
     def _training_categories(self, column: int) -> TrainingCategories | None:
-        """All categories of a column in training; None where the model does not use the column."""
+        """All categories of a column in training; None if the model does not use the column."""
 
 
 @dataclass(slots=True)

@@ -369,7 +369,7 @@ class HybridClassifier(LinearClassifier):
 
     def _valid(self) -> bool:
         width = self.n_features_in_ if self._reading is None else len(self._reading.inputs)
-        return max(self._features.columns, default=-1) < width
+        return super()._valid() and max(self._features.columns, default=-1) < width
 
 
 def _distinct(batch: Batch) -> Batch:

@@ -51,6 +51,9 @@ class LinearClassifier(Posterior, rows=ROWS):
     def _sizes(self) -> dict[str, Any]:
         return {"features": self.n_features_in_}
 
+    def _valid(self) -> bool:
+        return self._reading is None or len(self._reading.columns) == self.n_features_in_
+
     @abstractmethod
     def _check_options(self) -> None:
         """Raise for invalid options."""

@@ -49,7 +49,7 @@ from likely.numerics.threads import in_order
 DELIMITERS = ",;\t|"
 HEAD = 2**20  # characters that the first line may have
 FIRST_FILES = 8  # whose first rows are examined before all are
-SNIFFED = "512MB"  # of a file that the sniffer holds in memory; otherwise all of it
+SNIFFED, WIDE = 512, 0.5  # MB of a file that the sniffer holds in memory, otherwise all; at least for each column
 NOTHING = "\x1f"  # no cell has it: DuckDB wants at least one text that stands for a missing value
 QUOTED = re.compile(r'"(?:[^"]|"")*"')
 LINE_BREAK = re.compile(rf"{QUOTED.pattern}|[\r\n]")  # or a quoted text, whose line breaks do not count
@@ -153,7 +153,7 @@ class CsvFile:
         import duckdb
 
         with self.connection() as connection:
-            connection.execute(f"SET memory_limit = '{SNIFFED}'")
+            connection.execute(f"SET memory_limit = '{max(SNIFFED, WIDE * len(self.names)):.0f}MB'")
             problem: Exception | None = None
             try:
                 kinds = [kind for (kind,) in connection.execute(SNIFFER).fetchall()]

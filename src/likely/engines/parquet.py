@@ -129,13 +129,13 @@ def _coded(schema: Any, groups: Sequence[Any]) -> tuple[str, ...]:
     import pyarrow as pa
 
     kinds = (pa.string(), pa.large_string())
-    text = {name for name, kind in zip(schema.names, schema.types, strict=True) if kind in kinds}
+    text = {name: j for j, (name, kind) in enumerate(zip(schema.names, schema.types, strict=True)) if kind in kinds}
     for group in groups if text else ():
-        for j in range(group.num_columns):
-            column = group.column(j)
+        flat = group.num_columns == len(schema)  # lists and objects take several columns, or none
+        for column in map(group.column, tuple(text.values()) if flat else range(group.num_columns)):
             large = column.total_uncompressed_size > 4 * column.num_values + UNCOUNTED
             if large or not CODED.issuperset(column.encodings):
-                text.discard(column.path_in_schema)
+                text.pop(column.path_in_schema, None)
     return tuple(name for name in schema.names if name in text)
 
 

@@ -15,6 +15,7 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any, ClassVar, Self
 
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from likely.choice.agreement import agreed
@@ -44,7 +45,7 @@ from likely.model.joint import JointModel
 from likely.model.plans import columns_set_aside
 from likely.model.rendering import to_frame
 from likely.model.specification import Specification
-from likely.numerics.options import NamedOptions
+from likely.numerics.options import name_options
 from likely.numerics.shapes import check
 from likely.numerics.threads import one_at_a_time
 from likely.statistics.counts import Counts
@@ -52,7 +53,7 @@ from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array, LabelsLike, TableLike, TargetsLike, WeightsLike
 
 
-class Learner(NamedOptions):
+class Learner(BaseEstimator):
     """Base of all generative estimators: fitting, reading rows, and what follows from the statistics."""
 
     class_prior: Any
@@ -73,6 +74,10 @@ class Learner(NamedOptions):
     _estimates: tuple[JointModel, Array] | None = None
     _held_out: tuple[float, int] | None = None  # leave-one-out log-loss of a fit, and the number of its rows
     _derived: ClassVar[tuple[str, ...]] = ("_estimates",)  # attributes that follow from the others, when first needed
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        name_options(cls)
 
     @abstractmethod
     def _declared(self, names: Sequence[str]) -> Declared:
@@ -464,6 +469,8 @@ class Learner(NamedOptions):
         if not isinstance(other, Learner):
             return NotImplemented
         mine, yours = self._fitted(), other._fitted()
+        for each in (mine, yours):
+            each.check_rows("+")
         if type(self) is type(other):
             mine, yours = agreed(mine, yours)
         check_alike(self, other, mine.specification, yours.specification)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 from likely.choice.fitting import with_calibration
 from likely.errors import InputError, listed
-from likely.estimators import family_mapping
+from likely.estimators import family_mapping, given_parameters
 from likely.estimators.generative import JointDensity
 from likely.estimators.posterior import Posterior
 from likely.model.persistence import register
@@ -118,6 +118,7 @@ class GenerativeClassifier(JointDensity, Posterior):
     """
 
     _others = "joint"
+    from_parameters: Any = classmethod(given_parameters.from_parameters)
     get_params, set_params = family_mapping.get_params, family_mapping.set_params
 
     @one_at_a_time
@@ -260,5 +261,6 @@ class NaiveBayes(JointDensity, Posterior):
     """
 
     _others = "independent"
+    from_parameters: Any = classmethod(given_parameters.from_parameters)
     calibrate = GenerativeClassifier.calibrate
     get_params, set_params = family_mapping.get_params, family_mapping.set_params

@@ -16,6 +16,7 @@ from likely.data.table import Table
 from likely.errors import InputError
 from likely.estimators.gaussian_attributes import class_covariances, class_means, coefficients, conditionals, intercepts
 from likely.estimators.generative import JointDensity
+from likely.estimators.given_parameters import gaussian_from_parameters
 from likely.estimators.posterior import Posterior
 from likely.families.gaussian.family import Gaussian
 from likely.families.gaussian.prior import NormalInverseWishart
@@ -126,6 +127,8 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Join
     _dense = True
     means_, covariance_ = property(class_means), property(class_covariances)
     coef_, intercept_ = property(coefficients), property(intercepts)
+
+    from_parameters: Any = classmethod(gaussian_from_parameters)
 
     def __init__(
         self,
@@ -378,6 +381,8 @@ class QuadraticDiscriminant(JointDensity, Posterior):
     _dense = True
     means_, covariance_ = property(class_means), property(class_covariances)
 
+    from_parameters: Any = classmethod(gaussian_from_parameters)
+
     def __init__(
         self,
         covariance: str = "full",
@@ -502,6 +507,8 @@ class NearestPrototype(JointDensity, Posterior):
     _dense = True
     means_, covariance_ = property(class_means), property(class_covariances)
     coef_, intercept_ = property(coefficients), property(intercepts)
+
+    from_parameters: Any = classmethod(gaussian_from_parameters)
 
     def __init__(
         self,

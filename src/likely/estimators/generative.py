@@ -34,6 +34,7 @@ from likely.estimators.posterior import Posterior
 from likely.export.scorer import Scorer, joint_scorer
 from likely.families.base import Family
 from likely.families.estimation import Estimation
+from likely.families.priors import Dirichlet
 from likely.families.quadratic import Quadratic
 from likely.model.boundary import LinearBoundary, QuadraticBoundary, boundary
 from likely.model.class_prior import PriorShift, estimate_prior
@@ -199,7 +200,7 @@ class JointDensity(Learner):
             if place in block.conditionals.ignored_columns():
                 return None
             joint = len(block.index) > part.dimension
-            unseen = part.singletons(0, place) if joint else part.singletons(place)
+            unseen = part.unseen_rate(0, place) if joint else part.unseen_rate(place)
             return TrainingCategories(words[place], unseen)
         return None
 
@@ -657,6 +658,8 @@ class JointDensity(Learner):
         array([[0.   , 0.699, 0.301]])
         """
         fit = self._fitted()
+        if prior is None or isinstance(prior, Dirichlet):
+            fit.check_rows("a class prior from class counts")
         class_prior = estimate_prior(prior, fit.statistics.counts, fit.specification.estimation)
         estimates = self.model_.with_log_prior(log_probabilities(class_prior)), class_prior
         other = self._with(replace(fit, specification=replace(fit.specification, class_prior=prior)), estimates)

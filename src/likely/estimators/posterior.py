@@ -11,7 +11,7 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from sklearn.base import ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from likely.data.parts import lazily, read_here
@@ -26,7 +26,7 @@ from likely.model.class_prior import estimate_shift
 from likely.model.decision import Decisions, decide
 from likely.model.reliability import Reliability, reliability
 from likely.model.rendering import frame_library
-from likely.numerics.options import NamedOptions
+from likely.numerics.options import name_options
 from likely.numerics.special import log_softmax_into, softmax_into
 from likely.typing import AnyArray, Array, LabelsLike, LossLike, RowsLike, Vocabulary, WeightsLike
 
@@ -46,7 +46,7 @@ def about(rows: str, method: Method) -> Method:
     return cast(Method, same)
 
 
-class Posterior(ClassifierMixin, NamedOptions, ABC):
+class Posterior(ClassifierMixin, BaseEstimator, ABC):
     """Base of all classifiers: a subclass reads rows and scores their classes, and everything else follows.
 
     `rows`, a keyword of the class, is the entry of X in docstrings, where rows are not those of most estimators.
@@ -58,6 +58,7 @@ class Posterior(ClassifierMixin, NamedOptions, ABC):
                 if inspect.isfunction(method) and X_ENTRY.search(inspect.cleandoc(method.__doc__ or "")):
                     setattr(cls, name, vars(cls).get(name, about(rows, method)))
         super().__init_subclass__(**keywords)
+        name_options(cls)
 
     @abstractmethod
     def _read(self, X: Any, start: int = 0) -> Any:
@@ -72,7 +73,7 @@ class Posterior(ClassifierMixin, NamedOptions, ABC):
         return ()
 
     def _training_categories(self, column: int) -> TrainingCategories | None:
-        """All categories of such a column in training; None where the model does not use it."""
+        """All categories of such a column in training; None if the model does not use it."""
         return None
 
     @abstractmethod

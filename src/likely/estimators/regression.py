@@ -350,7 +350,7 @@ class GenerativeRegressor(RegressorMixin, Learner):
     def _training_categories(self, column: int) -> TrainingCategories:
         """The classes, and the proportion of rows that are the only one of their class."""
         rows = self._fitted().statistics.counts.rows
-        return TrainingCategories(self._regressions().vocabulary, float((rows == 1).sum() / max(rows.sum(), 1)))
+        return TrainingCategories(self._regressions().vocabulary, float(((rows == 1).sum() + 1) / (rows.sum() + 1)))
 
     def _evaluate(self, X: Any, compute: Callable[[ConditionedRows, AnyArray], Array], width: int) -> Array:
         """compute(rows, targets) of all rows of X, (rows, width)."""

@@ -23,7 +23,7 @@ from likely.data.row_blocks import many
 from likely.data.row_hash import content_hashes
 from likely.data.source_rows import few_rows
 from likely.data.sources import check_targets
-from likely.errors import InputError, MissingPatternsError
+from likely.errors import InputError, MissingPatternsError, check_jobs
 from likely.estimators.base import Learner
 from likely.estimators.generative import is_generative_classifier, refuse_unseen
 from likely.estimators.model_options import plain_text
@@ -52,7 +52,7 @@ from likely.evaluation.held_out_scores import (
     RowResults,
     cross_validation,
 )
-from likely.evaluation.refitting import check_jobs, estimator_type, refit_classifier, refit_regressor
+from likely.evaluation.refitting import estimator_type, refit_classifier, refit_regressor
 from likely.evaluation.score_names import score_values, scoring_names
 from likely.evaluation.scoring import FoldModel, baseline_scores, rank_scores, recalls
 from likely.evaluation.source_folds import cross_validate_source, fold_model

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -187,7 +186,6 @@ class Refits:
         n_jobs: int | None = None,
     ) -> None:
         check_weights(splits, weights)
-        check_jobs(n_jobs)
         self._n_jobs = n_jobs
         self._model, self._rows, self._y, self._weights, self.splits = model, rows, y, weights, splits
         self._weight_name = "" if weights is None else _weight_parameter(model)
@@ -221,14 +219,6 @@ class Refits:
         test = self.splits[i][1]
         mine = self.number[test] == i
         results[test[mine]] = found[mine]
-
-
-def check_jobs(n_jobs: Any) -> None:
-    """Raise for a number of jobs that is not a whole number other than 0."""
-    if n_jobs is not None and (not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0):
-        raise InputError(
-            f"n_jobs={n_jobs!r} is not a number of jobs. Use 1 or more, -1 for one per processor, or None."
-        )
 
 
 def _fitted(

@@ -52,7 +52,7 @@ from likely.model.specification import log_probabilities
 from likely.numerics.progress import progress
 from likely.numerics.random import seeded
 from likely.numerics.shapes import Shape, check
-from likely.numerics.threads import one_at_a_time, single_threaded_blas
+from likely.numerics.threads import limited_by_n_jobs, one_at_a_time, single_threaded_blas
 from likely.statistics.counts import Counts
 from likely.typing import (
     AnyArray,
@@ -122,6 +122,9 @@ class EvidenceClassifier(Posterior):
     ledger : bool, default=False
         Whether to keep hashes of the learnt rows, so that `forget` refuses rows that were never learnt, or were
         forgotten already.
+    n_jobs : int, default=None
+        Number of threads in fits, updates and predictions; -1 is one for each processor, and -2 is one fewer. None is
+        as many as there are processors, and one inside the workers of joblib. The result does not depend on it.
 
     Attributes
     ----------
@@ -186,6 +189,7 @@ class EvidenceClassifier(Posterior):
         types: TypesLike | None = None,
         normalize: bool = False,
         ledger: bool = False,
+        n_jobs: int | None = None,
     ) -> None:
         self.views = views
         self.max_rows = max_rows
@@ -195,6 +199,7 @@ class EvidenceClassifier(Posterior):
         self.types = types
         self.normalize = normalize
         self.ledger = ledger
+        self.n_jobs = n_jobs
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -207,6 +212,7 @@ class EvidenceClassifier(Posterior):
         check_number("n_trees", self.n_trees, 1, whole=True)
         views_of(self.views, int(self.n_trees), self.families)
 
+    @limited_by_n_jobs
     @single_threaded_blas()  # products are small, and its idle threads would spin
     def fit(
         self,
@@ -303,11 +309,6 @@ class EvidenceClassifier(Posterior):
         check_is_fitted(structure_of)
         model = structure_of.model_
         batch = Batches(X, y, sample_weight, structure_of._read, type(self).__name__).first
-        if list(batch.table.names) != list(model.encoding.names):
-            raise InputError(
-                f"structure_of was fitted to other columns, {listed(model.encoding.names)}. X has "
-                f"{listed(batch.table.names)}."
-            )
         rows = distinct_rows(batch, model.encoding.columns, model.classes)
         counted = replace(model.counted(rows), ledger=self._ledger_of(rows))
         core = structure_of.generative_
@@ -410,6 +411,7 @@ class EvidenceClassifier(Posterior):
         """
         return self._update(X, y, sample_weight, "without")
 
+    @limited_by_n_jobs
     @single_threaded_blas()
     def _update(self, X: Any, y: Any, sample_weight: Any, verb: str) -> Self:
         """The model with or without rows; everything is computed before the first attribute changes."""
@@ -441,6 +443,7 @@ class EvidenceClassifier(Posterior):
         return total
 
     @one_at_a_time
+    @limited_by_n_jobs
     @single_threaded_blas()
     def reweigh(self, X: TableLike, y: TargetsLike, sample_weight: WeightsLike | None = None) -> Self:
         """Learn the weights again, from leave-one-out evidence of training rows.
@@ -566,9 +569,10 @@ class EvidenceClassifier(Posterior):
     def _training_categories(self, column: int) -> TrainingCategories:
         """All categories of a column in training: the views use the most frequent ones."""
         known = self.generative_._training_categories(column)
-        if known is None:  # a column of few distinct numbers: at most so many values occur once
+        if known is None:  # a column of few distinct numbers: at most this many values occur once
             words = dict(self._vocabularies())[column]
-            known = TrainingCategories(words, min(len(words) / float(self.model_.class_weights.sum()), 1.0))
+            rows = float(self.model_.class_weights.sum())
+            known = TrainingCategories(words, min((len(words) + 1) / (rows + 1.0), 1.0))
         return known
 
     def _blocks(self, table: Table, numbers: int = 1) -> Iterator[tuple[int, int, EncodedRows]]:
@@ -578,12 +582,14 @@ class EvidenceClassifier(Posterior):
             stop = min(start + most, table.rows)
             yield start, stop, self.model_.encoding.encode(table.take(np.arange(start, stop)))
 
+    @limited_by_n_jobs
     @single_threaded_blas()
     def _over_scores(self, rows: Table, work: Callable[[int, int, Array], None]) -> None:
         intercepts = self._intercepts[:, None]
         for start, stop, block in self._blocks(rows):
             work(start, stop, self.model_.evidence(block) + intercepts)
 
+    @limited_by_n_jobs
     @single_threaded_blas()
     def explain(self, X: TableLike, by: str = "column") -> Explanation:
         """Decompose the log-odds of the classes into contributions of columns or views.
@@ -629,6 +635,7 @@ class EvidenceClassifier(Posterior):
         explanation = concatenated(parts, frame_library(X))
         return explanation if self._reading is None else explanation.merged(self._reading.input_names)
 
+    @limited_by_n_jobs
     @single_threaded_blas()
     def similar_rows(self, X: TableLike, n: int = 5) -> Any:
         """Find the nearest training rows of each row, among those that the view 'neighbours' keeps.

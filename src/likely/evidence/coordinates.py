@@ -56,13 +56,20 @@ class Coordinates:
 
     def points(self, rows: EncodedRows, part: AnyArray | slice) -> AnyArray:
         """Coordinates of some of the rows, (n, width), float32: equal rows are exactly equal points."""
-        cells = rows.cells[part]
-        found = np.empty((len(cells), self.width), dtype=np.float32)
-        found[:, : self.n_numeric] = np.nan_to_num((rows.normal_scores if self.normal_scores else rows.numbers)[part])
+        return self.joined(self.numbers(rows, part), rows.cells[part][:, self.categorical])
+
+    def numbers(self, rows: EncodedRows, part: AnyArray | slice) -> AnyArray:
+        """The coordinates of the numeric columns, (n, numeric columns), float32."""
+        return np.nan_to_num((rows.normal_scores if self.normal_scores else rows.numbers)[part]).astype(np.float32)
+
+    def joined(self, numbers: AnyArray, cells: AnyArray) -> AnyArray:
+        """Coordinates of rows, from those of numeric columns and the codes of categorical ones."""
+        found = np.empty((len(numbers), self.width), dtype=np.float32)
+        found[:, : self.n_numeric] = numbers
         start = self.n_numeric
-        for j, lookup in zip(self.categorical.tolist(), self.lookups, strict=True):
+        for codes, lookup in zip(cells.T, self.lookups, strict=True):
             stop = start + lookup.shape[1]
-            found[:, start:stop] = lookup[cells[:, j]]
+            found[:, start:stop] = lookup[codes]
             start = stop
         return found
 

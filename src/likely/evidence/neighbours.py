@@ -128,10 +128,12 @@ class FittedNeighbours(FittedView):
         return replace(self, references=replace(references, positions=references.positions + first))
 
     def _sizes(self) -> dict[str, Any]:
-        return {"widths": tuple(each.width for each in self.systems)}
+        return {"widths": tuple(each.n_numeric for each in self.systems)}
 
     def _valid(self) -> bool:
-        return len(self.systems) > 0
+        cells = self.references.cells
+        sizes = [[len(lookup) for lookup in each.lookups] for each in self.systems]
+        return len(sizes) > 0 and all(len(each) == cells.shape[1] and bool(np.all(cells < each)) for each in sizes)
 
     def contributions(self, rows: EncodedRows, weights: Array) -> Array:
         return np.tensordot(weights, self.terms(rows), axes=1).T[:, :, None]
@@ -152,7 +154,13 @@ class FittedNeighbours(FittedView):
 
     @cached_property
     def _matrices(self) -> tuple[Array, ...]:
-        return tuple(search_matrix(points) for points in self.references.points)
+        return tuple(search_matrix(points) for points in self._points)
+
+    @cached_property
+    def _points(self) -> tuple[AnyArray, ...]:
+        """The reference rows in each system of coordinates."""
+        parts = zip(self.systems, self.references.numbers, strict=True)
+        return tuple(system.joined(numbers, self.references.cells) for system, numbers in parts)
 
     @cached_property
     def _class_factors(self) -> Array:
@@ -223,7 +231,7 @@ class FittedNeighbours(FittedView):
         held_out, places = np.minimum(references.weights, 1.0), np.arange(len(references))
         removal = Removal(references.codes, held_out, places)
         for part in self._parts(len(references)):
-            points = references.points[term][part].astype(np.float64)
+            points = self._points[term][part].astype(np.float64)
             yield part, *self._pairs(term, points, removal.take(part))
 
     def _with_bandwidth(self, term: int) -> Kernel:

@@ -30,8 +30,9 @@ class ReferenceRows:
     more rows than its quota is from then on a sample of the ranks up to its limit.
     """
 
-    # in each system of coordinates, (rows, coordinates), float32
-    points: tuple[Annotated[npt.NDArray[np.float32], Shape("rows _")], ...]
+    # coordinates of the numeric columns in each system, float32
+    numbers: tuple[Annotated[npt.NDArray[np.float32], Shape("rows _")], ...]
+    cells: Annotated[npt.NDArray[np.uint8], Shape("rows _")]  # codes of the categorical columns
     codes: Annotated[Codes, Shape("rows", ">=0", "<classes")]
     weights: Annotated[Array, Shape("rows", ">0")]
     ranks: Annotated[npt.NDArray[np.uint64], Shape("rows", "rising")]
@@ -57,7 +58,8 @@ class ReferenceRows:
         order, limits = _smallest(rows.codes[admitted], ranks[admitted], quotas, limits)
         kept = admitted[order]
         return cls(
-            tuple(system.points(rows.rows, kept) for system in systems),
+            tuple(system.numbers(rows.rows, kept) for system in systems),
+            rows.rows.cells[kept][:, systems[0].categorical],
             rows.codes[kept],
             rows.weights[kept],
             ranks[kept],
@@ -76,7 +78,7 @@ class ReferenceRows:
         return np.bincount(self.codes, self.weights, minlength=len(self.quotas)).astype(np.float64)
 
     def _sizes(self) -> dict[str, Any]:
-        return {"widths": tuple(each.shape[1] for each in self.points)}
+        return {"widths": tuple(each.shape[1] for each in self.numbers)}
 
     def places(self, ranks: AnyArray) -> AnyArray:
         """The places of rows among the reference rows; −1 for other rows."""
@@ -97,7 +99,8 @@ class ReferenceRows:
         order, limits = _smallest(codes[admitted], ranks[admitted], self.quotas, limits)
         both = replace(
             self,
-            points=tuple(np.concatenate(pair)[first] for pair in zip(self.points, other.points, strict=True)),
+            numbers=tuple(np.concatenate(pair)[first] for pair in zip(self.numbers, other.numbers, strict=True)),
+            cells=np.concatenate([self.cells, other.cells])[first],
             codes=codes,
             weights=weights.astype(np.float64),
             ranks=ranks,
@@ -129,7 +132,8 @@ class ReferenceRows:
         """Some of the reference rows."""
         return replace(
             self,
-            points=tuple(points[rows] for points in self.points),
+            numbers=tuple(numbers[rows] for numbers in self.numbers),
+            cells=self.cells[rows],
             codes=self.codes[rows],
             weights=self.weights[rows],
             ranks=self.ranks[rows],

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from likely.data.ledger import HashedRows, label_marks
+from likely.data.row_hash import scrambled
 from likely.data.table import Table
 from likely.statistics.counts import Counts
 from likely.typing import AnyArray, Array, Codes
@@ -47,9 +48,23 @@ class LabeledRows(Generic[Rows]):
     keys: AnyArray  # uint64, pseudo-random numbers by the content of a row and its class
     positions: AnyArray  # of the first of the merged rows in X
     copies: AnyArray  # the number of merged rows
+    # uint64, pseudo-random numbers by the ranks of values, whatever the units of columns and the labels; None: the keys
+    draws: AnyArray | None = None
 
     def __len__(self) -> int:
         return len(self.codes)
+
+    @property
+    def drawn_by(self) -> AnyArray:
+        """The numbers by which rows are drawn into folds and into the rows of a tree."""
+        return self.keys if self.draws is None else self.draws
+
+    @property
+    def class_ranks(self) -> AnyArray:
+        """The place of each class in an order by weight, then by its rows, whatever the labels are."""
+        sums = np.zeros(len(self.classes), dtype=np.uint64)
+        np.add.at(sums, self.codes, scrambled(self.drawn_by))
+        return np.argsort(np.lexsort((sums, self.class_weights.astype(np.float32))))
 
     @property
     def held_out(self) -> Array:
@@ -80,6 +95,7 @@ class LabeledRows(Generic[Rows]):
             self.keys[rows],
             self.positions[rows],
             self.copies[rows],
+            None if self.draws is None else self.draws[rows],
         )
 
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from likely.data.batches import Batch
 from likely.data.ledger import label_marks
-from likely.data.row_hash import row_hashes
+from likely.data.row_hash import array_keys, category_marks, row_hashes, scrambled
 from likely.errors import InputError, listed
 from likely.evidence.encoding import Encoding
-from likely.evidence.rows import DistinctRows, TrainingRows
+from likely.evidence.rows import DistinctRows, EncodedRows, TrainingRows
 from likely.typing import AnyArray, Array, Codes
 
 LEAST_OF_CLASS = 100  # rows of each class in a sample, if there are this many
@@ -36,10 +36,28 @@ def distinct_rows(batch: Batch, columns: AnyArray, classes: AnyArray | None = No
 
 
 def encoded(rows: DistinctRows, encoding: Encoding) -> TrainingRows:
-    """The same rows, encoded."""
-    return TrainingRows(
-        encoding.encode(rows.rows), rows.classes, rows.codes, rows.weights, rows.keys, rows.positions, rows.copies
-    )
+    """The same rows, encoded, in the order by which they are drawn.
+
+    No unit of a column and no label changes it: it follows the normal scores and codes of values. Rows that have the
+    same ones, as two values between neighbouring knots may have, are in the order of their standardised numbers.
+    """
+    coded = encoding.encode(rows.rows)
+    draws = _draws(coded, encoding)
+    found = TrainingRows(coded, rows.classes, rows.codes, rows.weights, rows.keys, rows.positions, rows.copies, draws)
+    totals = np.nan_to_num(coded.numbers).sum(axis=1)
+    return found.take(np.lexsort((rows.keys, found.class_ranks[rows.codes], totals, draws)))
+
+
+def _draws(rows: EncodedRows, encoding: Encoding) -> AnyArray:
+    """A pseudo-random number for each row by its normal scores, categories and texts."""
+    categorical, names = encoding.categorical, encoding.names
+    scores = rows.normal_scores.astype(np.float32).astype(np.float64)  # without their rounding
+    values = np.hstack([scores, rows.cells[:, categorical].astype(np.float64)])
+    marked = [names[j] for j in (*encoding.numeric.tolist(), *categorical.tolist())]
+    found = array_keys(values, np.zeros(len(rows), dtype=np.intp), marked)
+    for j in encoding.texts.tolist():
+        found = scrambled(found + category_marks(rows.table, j))
+    return found
 
 
 def encoded_parts(rows: DistinctRows, encoding: Encoding) -> Iterator[TrainingRows]:
@@ -111,7 +129,7 @@ def nested_folds(rows: TrainingRows) -> list[AnyArray]:
     folds, used = _folds(rows)
     if len(rows) < 2:
         return []
-    order = np.argsort(rows.codes, kind="stable")  # by class, and by key within a class
+    order = np.argsort(rows.class_ranks[rows.codes], kind="stable")  # within a class in the order of the rows
     fold = np.empty(len(rows), dtype=np.intp)
     fold[order] = np.arange(len(rows)) % min(folds, len(rows))
     found = [np.flatnonzero((fold == i) | (rows.weights >= folds)) for i in range(min(used, len(rows)))]

@@ -59,19 +59,19 @@ class TreeStructure:
 
         salts = tree_salts(n_trees, seed)
         limits = np.empty_like(salts)
-        values = cells[:, columns].astype(np.float32)
+        values, classes = cells[:, columns].astype(np.float32), rows.class_ranks[rows.codes]
         weights = np.where(values[:, 0] < STOP, rows.weights / rows.weights.max(initial=0.0), 0.0)
         options = _options(min(len(rows), MOST_ROWS), n_trees * len(rows.classes))
 
         def work(tree: int) -> Any:
-            ranks = scrambled(rows.keys + salts[tree])
+            ranks = scrambled(rows.drawn_by + salts[tree])
             limits[tree] = _limit(ranks)
             sample_weight = np.where(ranks < limits[tree], weights, 0.0)
             if not sample_weight.any():
                 return None
             grower = DecisionTreeClassifier(**options, random_state=int(salts[tree] >> np.uint64(33)))
             with config_context(skip_parameter_validation=True):  # a fifth of the time if rows are few
-                return grower.fit(values, rows.codes, sample_weight=sample_weight, check_input=False).tree_
+                return grower.fit(values, classes, sample_weight=sample_weight, check_input=False).tree_
 
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The number of unique classes is greater than", UserWarning)
@@ -79,7 +79,7 @@ class TreeStructure:
         levels, left, column, cut = _flat(grown)
         column = np.where(cut < STOP, columns[column], 0).astype(np.int32)
         every = cls(levels, left, column, cut, np.ones(len(left), dtype=np.bool_), salts, limits)
-        return replace(every, with_missing=every._seen_missing(rows.keys, cells))
+        return replace(every, with_missing=every._seen_missing(rows.drawn_by, cells))
 
     def _seen_missing(self, keys: AnyArray, cells: AnyArray) -> AnyArray:
         """Whether a row that the tree has seen has a missing value of the column that is cut, for each node."""

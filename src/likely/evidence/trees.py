@@ -7,7 +7,7 @@ a root are the class proportions π_k = (N_k + ½)/(n + ½K).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Annotated, Any, Self
 
@@ -151,12 +151,25 @@ class FittedTrees(CountsView):
             np.add.at(flat, entries, np.tile(rows.weights, len(group)))
 
         run(groups, work, most=THREADS)  # trees have different nodes: threads add to different entries
-        parents = structure.parents()
-        levels = structure.levels.tolist()
-        for last, first in pairwise(levels[:0:-1]):
-            siblings = counts[first:last].reshape(-1, 2, n_classes)
-            counts[parents[first:last:2]] += siblings.sum(axis=1)
-        return counts
+        return _with_inner_nodes(structure, counts)
+
+    def _file_fields(self) -> dict[str, Any]:
+        """The fields with the counts of leaves that are not 0, of which those of inner nodes are sums."""
+        found = {field.name: getattr(self, field.name) for field in fields(self)}
+        leaves = np.where((self.structure.cut == STOP)[:, None], self.counts, 0.0)
+        if np.array_equal(_with_inner_nodes(self.structure, leaves.copy()), self.counts):
+            places = np.flatnonzero(leaves).astype(np.uint32)
+            found["counts"] = (self.counts.shape[1], places, _narrow(leaves.ravel()[places]))
+        return found
+
+    @classmethod
+    def _of_file(cls, given: dict[str, Any]) -> Self:
+        if isinstance(given["counts"], tuple):
+            classes, places, values = given["counts"]
+            counts = np.zeros((given["structure"].size, classes))
+            counts.ravel()[places] = values
+            given["counts"] = _with_inner_nodes(given["structure"], counts)
+        return cls(**given)
 
     def _sizes(self) -> dict[str, Any]:
         return {"used": tuple(sorted(self.columns.tolist()))}
@@ -187,7 +200,7 @@ class FittedTrees(CountsView):
 
     def _paths(self, rows: TrainingRows, some: Index) -> LeftOutPaths:
         """The ways of some rows down the trees that have not seen them; all trees where every one has."""
-        unseen = ~self.structure.seen(rows.keys[some])
+        unseen = ~self.structure.seen(rows.drawn_by[some])
         unseen[~unseen.any(axis=1)] = True
         place, tree = np.nonzero(unseen)
         walk = Walk(self.structure, self._marked(rows.rows.cells[some]), place, tree)
@@ -201,7 +214,7 @@ class FittedTrees(CountsView):
 
     def _losses(self, rows: TrainingRows) -> Array:
         """The leave-one-out log-loss of the arithmetic mean over trees with each strength."""
-        order = np.argsort(scrambled(rows.keys + np.uint64(self.seed % 2**64)), kind="stable")
+        order = np.argsort(scrambled(rows.drawn_by + np.uint64(self.seed % 2**64)), kind="stable")
         chosen = np.sort(order[:ROWS_OF_CHOICE])
         losses = np.empty((len(STRENGTHS), len(chosen)))
 
@@ -334,3 +347,19 @@ def _log_slope(before: Array, after: Array) -> Array:
     slope = np.where(change == 0.0, 1.0, np.log1p(safe) / safe)
     far = (np.log(after) - np.log(before)) / np.where(near, 1.0, change)
     return np.where(near, slope, far) / before
+
+
+def _with_inner_nodes(structure: TreeStructure, counts: Array) -> Array:
+    """Counts of leaves, (nodes, classes), with those of inner nodes, which are 0 before: the sums of their children."""
+    parents, levels = structure.parents(), structure.levels.tolist()
+    for last, first in pairwise(levels[:0:-1]):
+        siblings = counts[first:last].reshape(-1, 2, counts.shape[1])
+        counts[parents[first:last:2]] += siblings.sum(axis=1)
+    return counts
+
+
+def _narrow(values: Array) -> AnyArray:
+    """The same numbers in the smallest type of whole numbers that holds them; others as they are."""
+    largest = float(values.max(initial=0.0))
+    fitting = [kind for kind in (np.uint8, np.uint16, np.uint32) if largest <= np.iinfo(kind).max]
+    return values.astype(fitting[0]) if fitting and bool(np.all(values == np.floor(values))) else values

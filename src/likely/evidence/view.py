@@ -40,7 +40,7 @@ class View(ABC):
     def fit(self, rows: TrainingRows, encoding: Encoding, seed: int) -> FittedView | None:
         """The view of these rows; None if it has nothing to look at, such as no numeric column.
 
-        Every choice follows the content of rows (`rows.keys`, scrambled with `seed`), never their order.
+        Every choice follows the content of rows (`rows.drawn_by`, scrambled with `seed`), never their order.
         """
 
 

@@ -41,6 +41,7 @@ SLOW = 0.01  # where a step with old second derivatives decreases the next step 
 RIDGE = 64.0 * EPS  # of second derivatives, relative: where weights differ much, their rounding exceeds the penalty
 NEGLIGIBLE = 1e-10  # a smaller weight in the average is 0
 STEPS = 200
+FRUITLESS = 10  # steps without a visible decrease, after which only rounding moves the weights
 SHORTEST = 40  # quarterings of the first weights, at most
 EXCHANGES = 10  # of the weights that are 0, before non-negative least squares starts without a guess
 
@@ -269,7 +270,7 @@ class Solver:
     def _newton(self, penalties: tuple[float, float]) -> None:
         """Newton's method with steps that minimise the quadratic model under w ≥ 0."""
         penalty, last, fresh = self._penalty_hessian(*penalties), np.inf, False
-        scores = self._scores(self.x)
+        scores, lowest, fruitless = self._scores(self.x), np.inf, 0
         for _ in range(STEPS):
             value, gradient = self._objective(self.x, scores, penalties)
             if self.hessian is None:
@@ -280,10 +281,12 @@ class Solver:
             if not fresh and decrease > max(least, SLOW * last):
                 self.hessian, last = None, np.inf
                 continue
+            fruitless = 0 if value < lowest - self._rounding(value) else fruitless + 1
+            lowest = min(lowest, value)
             length, scores = self._line_search(scores, value, step, decrease, penalties)
             self.x = self.x + length * step
             np.maximum(self.x[: self.split], 0.0, out=self.x[: self.split])
-            if decrease <= least:
+            if decrease <= least or fruitless > FRUITLESS:
                 return
             last, fresh = decrease, False
         warn(f"Weights of evidence terms did not converge in {STEPS} steps.", NotConvergedWarning)
@@ -307,8 +310,7 @@ class Solver:
         A decrease below the rounding of the objective is not visible in its values: then the whole step is taken.
         """
         change, length = self._scores(step), 1.0
-        # log-probabilities are rounded before they are multiplied by weights
-        rounding = 64.0 * EPS * (1.0 + abs(value) + float(self.problem.weights.sum()))
+        rounding = self._rounding(value)
         while length > 1e-12:
             new = scores + length * change
             reached = self.problem.loss(new, log_sum_exp(new)) + self._penalty(self.x + length * step, *penalties)[0]
@@ -316,6 +318,10 @@ class Solver:
                 return length, new
             length /= 2
         return 0.0, scores
+
+    def _rounding(self, value: float) -> float:
+        """The rounding of the objective: log-probabilities are rounded before they are multiplied by weights."""
+        return float(64.0 * EPS * (1.0 + abs(value) + self.problem.weights.sum()))
 
     def _quasi_newton(self, penalties: tuple[float, float]) -> None:
         found = scipy.optimize.minimize(

@@ -23,6 +23,8 @@ def _scorer(estimator: Any, target: str, longest: int | None = None, widest: int
     if hasattr(estimator, "_not_exported"):
         raise ExportError(f"{type(estimator).__name__} cannot be exported: {estimator._not_exported}.")
     found: Scorer = estimator._scorer(longest, widest)
+    reading = getattr(estimator, "_reading", None)
+    found = found if reading is None else found.read_by(reading)
     refuse_columns(found, target)
     return found
 

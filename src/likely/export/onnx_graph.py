@@ -16,7 +16,7 @@ from likely.typing import AnyArray
 
 OPSET, ML_OPSET, IR_VERSION = 17, 3, 8  # read by ONNX Runtime since version 1.12
 DTYPES = ("float64", "float32")
-LONGEST = 10_000  # steps for missing values in a joint block; ONNX Runtime loads such a graph in 3 seconds
+LONGEST = 10_000  # steps for missing values in a joint block; ONNX Runtime loads such a graph in 3 to 15 seconds
 RESULTS = ("label", "probabilities", "valid")
 _OPERATORS = {
     "add": "Add",

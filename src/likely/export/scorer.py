@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from likely.data.reading import ColumnReading, Reading
 from likely.errors import ExportError, listed
 from likely.export.program import Program, has_log_zero
 from likely.families.supports import ZERO_ONE
@@ -45,6 +46,8 @@ class Input:
     is_flag: bool = False  # numbers that may be stored as booleans
     is_offset: bool = False  # whole numbers beyond 2^53, from which the model subtracts an origin
     used: bool = True  # whether the model uses the column; the type of other columns is not known
+    source: ColumnReading | None = None  # how the column of the rows is read that this one comes from
+    part: str = ""  # of a date
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,6 +71,12 @@ class Scorer:
         """Whether rows with categories that did not occur in training are invalid."""
         read = {step.value for step in self.program.steps if step.operation == "missing"}
         return any(self.inputs[j].vocabulary is not None for j in read)
+
+    def read_by(self, reading: Reading) -> Scorer:
+        """The scorer of rows whose columns are read in this way."""
+        sources = [(column, part) for column in reading.columns for part in column.parts or ("",)]
+        pairs = zip(self.inputs, sources, strict=True)
+        return replace(self, inputs=tuple(replace(each, source=column, part=part) for each, (column, part) in pairs))
 
     def with_flags(self, names: frozenset[str]) -> Scorer:
         """The scorer of rows in which these columns may be stored as booleans too."""

@@ -10,8 +10,10 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
+from likely.data.reading import ColumnReading
 from likely.errors import check_choice
 from likely.export.categories import category_type
+from likely.export.dates import date_part
 from likely.export.names import checked_names, kept_names, table_name
 from likely.export.program import INPUTS, Program, Step
 from likely.export.quoting import comment_text, quoted_name, quoted_text, sql_label
@@ -49,13 +51,17 @@ def to_sql(scorer: Scorer, table: Any, dialect: str, keep: Iterable[str], prefix
 
 def _comment(scorer: Scorer) -> str:
     """A comment on unseen categories, with the number of known ones in each column that is read; else no text."""
-    columns = [(scorer.inputs[j].name, scorer.inputs[j].vocabulary) for j in scorer.program.inputs()]
-    known = [f'"{comment_text(name)}": {len(words)}' for name, words in columns if words is not None]
+    columns = [scorer.inputs[j] for j in scorer.program.inputs()]
+    known = [f'"{comment_text(each.name)}": {len(each.vocabulary)}' for each in columns if each.vocabulary is not None]
+    text = [f'"{comment_text(each.name)}"' for each in columns if each.source is not None and each.source.numbers]
+    numbers = f"/* Columns of numbers, which were text in training: {', '.join(text)} */\n" if text else ""
     if not known:
-        return ""
+        return numbers
     effect = "give NULL in all results" if scorer.refuses_unseen else "count as missing values"
     shown = ",\n   ".join(known)
-    return f"/* Categories that did not occur in training {effect}. Number of known categories:\n   {shown} */\n"
+    return (
+        f"{numbers}/* Categories that did not occur in training {effect}. Number of known categories:\n   {shown} */\n"
+    )
 
 
 def _column(name: str) -> str:
@@ -175,12 +181,23 @@ class SQLWriter(Writer):
 
     def input(self, column: Input) -> str:
         """A column of the table as a number, NULL where it is missing, or as the code of its category."""
+        if column.source is not None and column.part:
+            return self._part(column.source, column)
         name = _column(column.name)
         if column.vocabulary is not None:
             return self._code(name, column)
         if self.dialect == "sqlite":  # which casts text to 0: it makes the row invalid, as an infinite number does
             return f"CASE WHEN typeof({name}) IN ('text', 'blob') THEN 9e999 ELSE CAST({name} AS REAL) END"
         return f"NULLIF({self._double(name, column.is_flag)}, CAST('NaN' AS {self.double}))"
+
+    def _part(self, source: ColumnReading, column: Input) -> str:
+        """A part of a date as a number, or as the code of its category: years may be categories."""
+        value = date_part(self.dialect, _column(source.name), column.part, source.date_kind)
+        if column.vocabulary is None:
+            return value
+        words = enumerate(column.vocabulary, 1)
+        cases = " ".join(f"WHEN {value} = {self.number(word)} THEN {i}" for i, word in words)
+        return f"CASE WHEN {value} IS NULL THEN NULL {cases} ELSE 0 END"
 
     def _double(self, name: str, is_flag: bool) -> str:
         """A column as a double; a flag may be a boolean, which PostgreSQL does not cast to numbers."""

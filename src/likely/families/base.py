@@ -432,6 +432,14 @@ class Family(NamedOptions, ABC):
     def _accumulator(self, classes: AnyArray, columns: Columns) -> Accumulator:
         """An empty accumulator of the family's sufficient statistics."""
 
+    def _given(self, values: Mapping[str, Any], size: int, names: Sequence[str]) -> Conditionals:
+        """Densities of `size` classes with given parameters, by the names of the parameters."""
+        raise InputError(f"{type(self).__name__} cannot be described by given parameters. Fit it to rows.")
+
+    def _given_table(self, fitted: Any, names: Sequence[str]) -> list[Parameter]:
+        """The parameters of densities that `_given` returned."""
+        return []
+
     def _with_named_columns(self, names: Sequence[str]) -> Family:
         """The same family, with names for the numbers of columns in its options."""
         return self

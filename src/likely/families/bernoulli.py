@@ -7,7 +7,7 @@ the posterior mean.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -21,7 +21,7 @@ from likely.families.independent import Mask
 from likely.families.natural import NaturalColumns
 from likely.families.parameters import ColumnParameters, success_errors
 from likely.families.priors import BetaPrior, Dirichlet, check_prior, check_single_prior, smoothing_of, smoothing_remedy
-from likely.families.supports import ZERO_ONE
+from likely.families.supports import PROBABILITIES, ZERO_ONE
 from likely.numerics.expressions import Expression
 from likely.numerics.special import EPS
 from likely.statistics.counts import across
@@ -58,6 +58,7 @@ class Bernoulli(ColumnFamily):
     """
 
     support = ZERO_ONE
+    _given_parameters = (("probability", PROBABILITIES),)
     _reads_sparse = True
 
     def __init__(self, smoothing: SmoothingLike = None, prior: BetaPrior | Dirichlet | None = None) -> None:
@@ -70,6 +71,10 @@ class Bernoulli(ColumnFamily):
     @staticmethod
     def collected(x: Array) -> tuple[Array, ...]:
         return (x,)
+
+    def _plugged_in(self, informative: Mask, constant: Array, parameters: Mapping[str, Array]) -> BernoulliConditionals:
+        p = parameters["probability"]
+        return BernoulliConditionals(informative, constant, ones=p, zeros=1.0 - p)
 
     def _column_parameters(self, statistics: Sums, fitted: Any, estimation: Estimation) -> ColumnParameters:
         return {"probability": (fitted.probability, success_errors(fitted.ones, fitted.zeros, estimation))}

@@ -7,7 +7,7 @@ rows. It has no closed-form predictive: full Bayes plugs in the posterior mode.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -21,7 +21,7 @@ from likely.families.independent import Mask
 from likely.families.natural import NaturalColumns
 from likely.families.parameters import ColumnParameters
 from likely.families.priors import PseudoRows, check_prior, pseudo_row_sums, with_pseudo_rows
-from likely.families.supports import FRACTIONS
+from likely.families.supports import FRACTIONS, POSITIVE
 from likely.numerics.count_densities import deviance
 from likely.numerics.expressions import Expression, log, log1p, log_relative
 from likely.numerics.special import EPS, LOG_2PI, TINY, stirling_error
@@ -60,6 +60,10 @@ class Beta(ColumnFamily):
     """
 
     support = FRACTIONS
+    _given_parameters = (
+        ("alpha", POSITIVE),
+        ("beta", POSITIVE),
+    )
     _parameters_per_column = 2
 
     def __init__(self, prior: PseudoRows | None = None) -> None:
@@ -71,6 +75,9 @@ class Beta(ColumnFamily):
     @staticmethod
     def collected(x: Array) -> tuple[Array, ...]:
         return np.log(x), np.log1p(-x), x
+
+    def _plugged_in(self, informative: Mask, constant: Array, parameters: Mapping[str, Array]) -> BetaConditionals:
+        return BetaConditionals(informative, constant, **parameters)
 
     def _column_parameters(self, statistics: Sums, fitted: Any, estimation: Estimation) -> ColumnParameters:
         alpha, beta, weight = fitted.alpha, fitted.beta, statistics.column_weight

@@ -27,6 +27,7 @@ from likely.families.category_tables import (
     log_proportions_without,
 )
 from likely.families.estimation import Estimation
+from likely.families.given import check_given_names, check_sums, given_array
 from likely.families.joint_table import JointTable, JointTableAccumulator, check_size
 from likely.families.parameters import Parameter, proportion_errors
 from likely.families.priors import Dirichlet, smoothing_of, smoothing_remedy
@@ -129,6 +130,25 @@ class Categorical(Family):
                     for v, category in enumerate(categories)
                 ]
         return found
+
+    def _given(self, values: Mapping[str, Any], size: int, names: Sequence[str]) -> Conditionals:
+        check_given_names("Categorical", values, ["categories", "probability"])
+        if len(names) != 1:
+            raise InputError(f"Categorical, columns {listed(names)}: give the parameters of one column after another.")
+        words = tuple(values["categories"])
+        table = given_array("probability", values["probability"])
+        if table.shape != (size, len(words)) or len(set(words)) != len(words) or not words:
+            raise InputError(
+                f"Categorical, column {names[0]!r}: probability has the shape {table.shape}, and {size} classes and "
+                f"{len(words)} distinct categories need ({size}, {len(words)})."
+            )
+        check_sums(f"Categorical, column {names[0]!r}", "probability", table)
+        with np.errstate(divide="ignore"):
+            return CategoricalConditionals((words,), (np.log(table),), size)
+
+    def _given_table(self, fitted: Any, names: Sequence[str]) -> list[Parameter]:
+        pairs = enumerate(fitted.words[0])
+        return [Parameter(names[0], f"probability of {word!r}", np.exp(fitted.tables[0][:, v])) for v, word in pairs]
 
     def estimate(self, statistics: CategoryCounts, estimation: Estimation, names: Sequence[str]) -> Conditionals:
         if isinstance(self.categories, Mapping) and not any(name in self.categories for name in names):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -11,10 +12,11 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse
 
-from likely.errors import InputError, NoEvidenceError, NotEstimableError
+from likely.errors import InputError, NoDensityError, NoEvidenceError, NotEstimableError
 from likely.families.base import Columns, Conditionals, Family, LeaveOneOutDensity
 from likely.families.estimation import UNOBSERVED, Estimation, require_maximum
-from likely.families.independent import TABLE_VALUES, IndependentColumns, Mask, sum_table_values
+from likely.families.given import given_values
+from likely.families.independent import TABLE_VALUES, IndependentColumns, Mask, check_parts, sum_table_values
 from likely.families.natural import NaturalColumns
 from likely.families.parameters import ColumnParameters, Parameter, parameters_of_columns
 from likely.families.priors import is_improper
@@ -88,6 +90,7 @@ class ColumnFamily(Family):
 
     support: ClassVar[Support]
     _parameters_per_column: ClassVar[int] = 1  # number of parameters of a class and column
+    _given_parameters: ClassVar[tuple[tuple[str, Support], ...]] = ()  # those that users may give, and their ranges
 
     @abstractmethod
     def collected(self, x: Array) -> tuple[Array, ...]:
@@ -135,11 +138,30 @@ class ColumnFamily(Family):
         values = {each.name: getattr(fitted, each.name) for each in fields(fitted)}
         return {name: (v, None) for name, v in values.items() if isinstance(v, np.ndarray) and v.shape == shape}
 
+    def _given(self, values: Mapping[str, Any], size: int, names: Sequence[str]) -> Conditionals:
+        if not self._given_parameters:
+            return super()._given(values, size, names)
+        found = given_values(type(self).__name__, values, dict(self._given_parameters), size, names)
+        density = self._plugged_in(np.ones(len(names), dtype=bool), np.zeros(len(names)), found)
+        with suppress(NoDensityError):
+            density = replace(density, constant_value=density.means().mean(axis=0))
+        return density
+
+    def _plugged_in(self, informative: Mask, constant: Array, parameters: Mapping[str, Array]) -> IndependentColumns:
+        """Densities with given parameters, which `_given_parameters` names, each (classes, columns)."""
+        raise InputError(f"{type(self).__name__} does not implement _plugged_in, which given parameters need")
+
+    def _given_table(self, fitted: Any, names: Sequence[str]) -> list[Parameter]:
+        assert isinstance(fitted, IndependentColumns)
+        values = {name: (np.asarray(getattr(fitted, name)), None) for name, _ in self._given_parameters}
+        return parameters_of_columns(names, fitted.informative, values)
+
     def _smooths(self, estimation: Estimation) -> bool:
         return super()._smooths(estimation) and not is_improper(getattr(self, "prior", None))
 
     def _accumulator(self, classes: AnyArray, columns: Columns) -> SumsAccumulator:
         check = partial(self.support.check, family=type(self).__name__)
+        check_parts(f"{type(self).__name__}.collected", self.collected(np.full((2, 1), self.support.filler)), (2, 1))
         return SumsAccumulator(classes, columns.dimension, self.collected, check, self.support.filler)
 
     def _likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:

@@ -7,7 +7,7 @@ The posterior predictive is a Lomax distribution, a/b·(1 + x/b)^(−a − 1) af
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -27,7 +27,7 @@ from likely.families.priors import (
     require_proper,
     with_pseudo_data,
 )
-from likely.families.supports import NON_NEGATIVE
+from likely.families.supports import NON_NEGATIVE, POSITIVE
 from likely.numerics.expressions import Expression, in_units, log1p
 from likely.numerics.special import EPS
 from likely.statistics.counts import across
@@ -62,6 +62,7 @@ class Exponential(ColumnFamily):
     """
 
     support = NON_NEGATIVE
+    _given_parameters = (("rate", POSITIVE),)
 
     def __init__(self, prior: GammaPrior | None = None) -> None:
         self.prior = prior
@@ -72,6 +73,9 @@ class Exponential(ColumnFamily):
     @staticmethod
     def collected(x: Array) -> tuple[Array, ...]:
         return x, np.sqrt(x)  # √x detects constant columns as x² would, and cannot overflow
+
+    def _plugged_in(self, informative: Mask, constant: Array, parameters: Mapping[str, Array]) -> ExponentialDensity:
+        return ExponentialDensity(informative, constant, parameters["rate"])
 
     def _column_parameters(self, statistics: Sums, fitted: Any, estimation: Estimation) -> ColumnParameters:
         events, exposure = self._posterior(statistics, estimation)

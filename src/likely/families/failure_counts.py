@@ -8,7 +8,7 @@ failures.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,11 +18,11 @@ import scipy.special
 from likely.families.base import Conditionals
 from likely.families.column_family import ColumnFamily, constant_value, varies
 from likely.families.estimation import Estimation
-from likely.families.independent import IndependentColumns
+from likely.families.independent import IndependentColumns, Mask
 from likely.families.natural import NaturalColumns
-from likely.families.parameters import ColumnParameters, waiting_errors
+from likely.families.parameters import ColumnParameters, Parameter, parameters_of_columns, waiting_errors
 from likely.families.priors import BetaPrior, check_prior, mean_inverse_rate, with_pseudo_data
-from likely.families.supports import COUNTS
+from likely.families.supports import CHANCES, COUNTS
 from likely.numerics.expressions import Expression, log_gamma_ratios
 from likely.numerics.special import TINY
 from likely.statistics.sums import Sums
@@ -33,6 +33,7 @@ class FailureCounts(ColumnFamily):
     """Families of numbers of failures before a given number of successes, which sum x and x² first."""
 
     support = COUNTS
+    _given_parameters = (("probability", CHANCES),)
     _reads_sparse = True
     _plug_in: ClassVar[type[FailureConditionals]]
     _predictive: ClassVar[type[FailurePredictive]]
@@ -54,6 +55,14 @@ class FailureCounts(ColumnFamily):
         """Successes and failures, (classes, d), with the pseudo-counts unless under maximum likelihood."""
         counts = self._successes * statistics.column_weight, statistics.totals[0]
         return with_pseudo_data(counts, self._pseudo_counts(), estimation)
+
+    def _plugged_in(self, informative: Mask, constant: Array, parameters: Mapping[str, Array]) -> FailureConditionals:
+        p = parameters["probability"]
+        return self._plug_in(informative, constant, self._successes, (1.0 - p) / p)
+
+    def _given_table(self, fitted: Any, names: Sequence[str]) -> list[Parameter]:
+        p = 1.0 / (1.0 + fitted.failures)
+        return parameters_of_columns(names, fitted.informative, {"probability": (p, None)})
 
     def _column_parameters(self, statistics: Sums, fitted: Any, estimation: Estimation) -> ColumnParameters:
         successes, failures = self._posterior(statistics, estimation)

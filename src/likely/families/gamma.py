@@ -12,7 +12,7 @@ estimated shape there is no closed-form predictive: the prior is pseudo-rows, an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
@@ -89,6 +89,10 @@ class Gamma(ColumnFamily):
     """
 
     support = POSITIVE
+    _given_parameters = (
+        ("shape", POSITIVE),
+        ("rate", POSITIVE),
+    )
 
     def __init__(self, shape: float | str = "own", prior: GammaPrior | PseudoRows | None = None) -> None:
         self.shape = shape
@@ -108,6 +112,9 @@ class Gamma(ColumnFamily):
     @staticmethod
     def collected(x: Array) -> tuple[Array, ...]:
         return x, np.log(x)
+
+    def _plugged_in(self, informative: Mask, constant: Array, parameters: Mapping[str, Array]) -> GammaConditionals:
+        return GammaConditionals(informative, constant, **parameters)
 
     def _column_parameters(self, statistics: Sums, fitted: Any, estimation: Estimation) -> ColumnParameters:
         if not isinstance(self.shape, str):

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from likely.errors import NoDensityError
+from likely.errors import InputError, NoDensityError
 from likely.families.base import Conditionals
 from likely.families.supports import Support
 from likely.numerics.arrays import all_finite, has_missing
@@ -38,6 +38,17 @@ def sum_table_values(table: Array, rows: AnyArray, codes: Codes) -> Array:
     place += codes.astype(np.intp)[:, None] * (values * d)
     terms = np.take(table.ravel(), place)
     return np.asarray((np.where(np.isnan(rows), 0.0, terms) if incomplete else terms).sum(axis=1))
+
+
+def check_parts(method: str, parts: Any, shape: tuple[int, ...]) -> None:
+    """Raise unless a method of a family returned a tuple of arrays of a shape."""
+    if not isinstance(parts, tuple) or not parts:
+        raise InputError(f"{method} returned {type(parts).__name__}, and must return a tuple of arrays.")
+    for i, part in enumerate(parts):
+        if np.shape(part) != shape:
+            raise InputError(
+                f"{method} returned an array of the shape {np.shape(part)} at place {i} instead of {shape}."
+            )
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ them together with the other columns, and the Jacobian has the logarithms of tho
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -184,6 +184,17 @@ class LogNormal(Family):
             return LogNormalConditionals(inner, self._logged(names))
         assert isinstance(inner, Elliptical)
         return LogTransformed(inner, self._logged(names))
+
+    def _given(self, values: Mapping[str, Any], size: int, names: Sequence[str]) -> Conditionals:
+        inner = self._gaussian._given(values, size, names)
+        assert isinstance(inner, GaussianConditionals)
+        return LogNormalConditionals(inner, self._logged(names))
+
+    def _given_table(self, fitted: Any, names: Sequence[str]) -> list[Parameter]:
+        return [
+            replace(each, name=f"{each.name} of the logarithm")
+            for each in self._gaussian._given_table(fitted.inner, names)
+        ]
 
     def _with_fixed_prior(self, statistics: Moments, estimation: Estimation) -> LogNormal:
         inner = self._gaussian._with_fixed_prior(statistics, estimation)

@@ -16,7 +16,7 @@ x! = Γ(x + 1) it is not normalised, and cancels in the posterior.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -37,9 +37,11 @@ from likely.families.count_vectors import (
     check_counts,
 )
 from likely.families.estimation import Estimation
+from likely.families.given import check_sums, given_values
 from likely.families.independent import sum_table_values
 from likely.families.parameters import Parameter, parameters_of_columns, proportion_errors
 from likely.families.priors import Dirichlet, smoothing_of, smoothing_remedy
+from likely.families.supports import PROBABILITIES
 from likely.numerics.special import log_gamma_ratio
 from likely.statistics.accumulator import RowAccumulator
 from likely.statistics.rounding import subtract_counts
@@ -136,6 +138,16 @@ class Multinomial(Family):
         assert isinstance(fitted, CountVectors)
         errors = proportion_errors(fitted.counts, estimation)
         return parameters_of_columns(names, every, {"probability": (fitted.probability, errors)})
+
+    def _given(self, values: Mapping[str, Any], size: int, names: Sequence[str]) -> Conditionals:
+        p = given_values("Multinomial", values, {"probability": PROBABILITIES}, size, names)["probability"]
+        check_sums("Multinomial", "probability", p)
+        if self.complement:
+            return super()._given(values, size, names)
+        return MultinomialConditionals(p, np.ones(size))
+
+    def _given_table(self, fitted: Any, names: Sequence[str]) -> list[Parameter]:
+        return parameters_of_columns(names, np.ones(len(names)), {"probability": (fitted.probability, None)})
 
     def estimate(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> Conditionals:
         counts, s = statistics.totals[0], self._pseudo_count(estimation)

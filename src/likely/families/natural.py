@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from likely.errors import InputError
 from likely.families.base import ExponentialConditionals
-from likely.families.independent import TABLE_VALUES, IndependentColumns, Mask
+from likely.families.independent import TABLE_VALUES, IndependentColumns, Mask, check_parts
 from likely.families.quadratic import Quadratic
 from likely.numerics.arrays import all_finite, has_missing
 from likely.numerics.caches import cached_property
@@ -223,8 +224,33 @@ class NaturalColumns(IndependentColumns, ExponentialConditionals):
         return found
 
     @cached_property
+    def _natural(self) -> tuple[tuple[Array, ...], Array]:
+        """`natural`, whose form is checked, as is that of `statistics`."""
+        found: Any = self.natural()
+        if not isinstance(found, tuple) or len(found) != 2:
+            raise InputError(
+                f"{type(self).__name__}.natural must return a tuple: natural parameters and the log-partition function."
+            )
+        theta, partition = found
+        shape = np.shape(partition)
+        if len(shape) != 2 or shape[1] != self.dimension:
+            raise InputError(
+                f"{type(self).__name__}.natural returned a log-partition function of the shape {shape}, which must be "
+                f"(classes, {self.dimension})."
+            )
+        check_parts(f"{type(self).__name__}.natural", theta, shape)
+        probe = np.full((2, 1), self.support.filler)
+        parts: Any = self.statistics(probe)
+        check_parts(f"{type(self).__name__}.statistics", parts, probe.shape)
+        if len(parts) != len(theta):
+            raise InputError(
+                f"{type(self).__name__}.statistics returned {len(parts)} arrays, and natural {len(theta)} parameters."
+            )
+        return theta, partition
+
+    @cached_property
     def parameters(self) -> tuple[Array, ...]:
-        theta, partition = self.natural()
+        theta, partition = self._natural
         return (*theta, partition)
 
     def log_terms(self, x: Array, *parameters: Array) -> Array:
@@ -239,7 +265,7 @@ class NaturalColumns(IndependentColumns, ExponentialConditionals):
     @cached_property
     def _products(self) -> tuple[Array, Array | None, Array, float]:
         """θ, (m, classes, d), with 0 for −inf and ignored columns; 1 where it is −inf, or None; A; the largest |θ|."""
-        theta, partition = self.natural()
+        theta, partition = self._natural
         stacked = np.where(self.informative, np.array(theta), 0.0)
         infinite = np.isneginf(stacked)
         finite = np.where(infinite, 0.0, stacked)

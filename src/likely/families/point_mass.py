@@ -7,7 +7,7 @@ The statistics are those of a Bernoulli distribution of [x = v], and those of f 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Annotated, Any, Self
@@ -133,6 +133,20 @@ class PointMass(Family):
             replace(indicator, informative=both),
             self._inner.estimate(statistics.inner, estimation, names),
         )
+
+    def _given(self, values: Mapping[str, Any], size: int, names: Sequence[str]) -> Conditionals:
+        if not isinstance(values, Mapping) or "probability" not in values:
+            raise InputError(
+                f"PointMass has the parameter 'probability', of the value {self.value:g}, and those of the rest."
+            )
+        rest = {name: value for name, value in values.items() if name != "probability"}
+        indicator = INDICATOR._given({"probability": values["probability"]}, size, names)
+        return PointMassConditionals(float(self.value), indicator, self._inner._given(rest, size, names))
+
+    def _given_table(self, fitted: Any, names: Sequence[str]) -> list[Parameter]:
+        at_value = INDICATOR._given_table(fitted.indicator, names)
+        named = [replace(each, name=f"probability of {self.value:g}") for each in at_value]
+        return named + self._inner._given_table(fitted.inner, names)
 
     def _parameters(
         self, statistics: PointMassSums, fitted: Conditionals, estimation: Estimation, names: Sequence[str]

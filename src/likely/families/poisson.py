@@ -8,7 +8,7 @@ exposure in `exposure`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +28,7 @@ from likely.families.independent import Mask
 from likely.families.parameters import ColumnParameters, Parameter, rate_errors
 from likely.families.poisson_densities import PoissonConditionals, PoissonPredictive
 from likely.families.priors import GammaPrior, check_prior, gamma_evidence, require_proper, with_pseudo_data
-from likely.families.supports import COUNTS
+from likely.families.supports import COUNTS, NON_NEGATIVE
 from likely.numerics.special import log_factorial
 from likely.statistics.sums import Sums
 from likely.typing import AnyArray, Array, Codes, ColumnLike, ExposureLike
@@ -72,6 +72,7 @@ class Poisson(ColumnFamily):
     """
 
     support = COUNTS
+    _given_parameters = (("rate", NON_NEGATIVE),)
     _is_nearly_gaussian = True
 
     def __init__(self, exposure: ExposureLike = None, prior: GammaPrior | None = None) -> None:
@@ -115,6 +116,17 @@ class Poisson(ColumnFamily):
     def _column_parameters(self, statistics: Sums, fitted: Any, estimation: Estimation) -> ColumnParameters:
         events, exposure = self._posterior(statistics, estimation)
         return {"rate": (events / exposure, rate_errors(events, exposure, estimation))}
+
+    def _plugged_in(self, informative: Mask, constant: Array, parameters: Mapping[str, Array]) -> PoissonConditionals:
+        return PoissonConditionals(informative, constant, parameters["rate"])
+
+    def _given(self, values: Mapping[str, Any], size: int, names: Sequence[str]) -> Conditionals:
+        rates = super()._given(values, size, names)
+        assert isinstance(rates, PoissonConditionals)
+        return rates if self.exposure is None else ExposedPoisson(rates, self._exposure_is_total, np.ones(size))
+
+    def _given_table(self, fitted: Any, names: Sequence[str]) -> list[Parameter]:
+        return super()._given_table(fitted.plain if isinstance(fitted, ExposedPoisson) else fitted, names)
 
     def _exposure(self, statistics: Sums) -> Array:
         """The exposure of each class and column, which is the weight of its rows where none is declared."""

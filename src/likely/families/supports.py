@@ -139,5 +139,7 @@ FRACTIONS = Support(
     0.5,
     condition=lambda x: (x > 0.0) & (x < 1.0),
 )
+PROBABILITIES = Support("a probability", lambda v: (v >= 0) & (v <= 1), 0.5)
+CHANCES = Support("a probability above 0", lambda v: (v > 0) & (v <= 1), 0.5)
 FINITE = Support("a finite number", np.isfinite, 0.0, condition=finite)
 ANGLES = Support("a finite angle", np.isfinite, 0.0, condition=finite)

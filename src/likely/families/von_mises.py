@@ -8,7 +8,7 @@ posterior mode.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
@@ -24,7 +24,7 @@ from likely.families.independent import Mask
 from likely.families.natural import NaturalColumns
 from likely.families.parameters import ColumnParameters
 from likely.families.priors import PseudoRows, check_prior, pseudo_row_sums, with_pseudo_rows
-from likely.families.supports import ANGLES
+from likely.families.supports import ANGLES, FINITE, NON_NEGATIVE
 from likely.numerics.expressions import LARGEST, Expression, bounded, sin, square
 from likely.numerics.special import EPS
 from likely.statistics.counts import across
@@ -72,6 +72,10 @@ class VonMises(ColumnFamily):
     """
 
     support = ANGLES
+    _given_parameters = (
+        ("direction", FINITE),
+        ("concentration", NON_NEGATIVE),
+    )
     _parameters_per_column = 2
 
     def __init__(self, period: float = TURN, prior: PseudoRows | None = None) -> None:
@@ -92,6 +96,11 @@ class VonMises(ColumnFamily):
 
     def _statistics_key(self) -> tuple[Any, ...]:
         return (*super()._statistics_key(), self.period)
+
+    def _plugged_in(self, informative: Mask, constant: Array, parameters: Mapping[str, Array]) -> VonMisesConditionals:
+        period = float(self.period)
+        direction, concentration = parameters["direction"] % period, parameters["concentration"]
+        return VonMisesConditionals(informative, constant, direction, concentration, period)
 
     def _column_parameters(self, statistics: Sums, fitted: Any, estimation: Estimation) -> ColumnParameters:
         direction, kappa, weight = fitted.direction, fitted.concentration, statistics.column_weight

@@ -94,7 +94,7 @@ class Choice:
 
     @property
     def score(self) -> float | None:
-        """The log-loss or log-density of the family chosen; None where nothing was compared."""
+        """The log-loss or log-density of the family chosen; None if nothing was compared."""
         return (self.log_loss or self.log_density).get(self.family)
 
     @property

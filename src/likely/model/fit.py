@@ -11,6 +11,7 @@ import numpy as np
 from likely.data.batches import Batches
 from likely.data.ledger import HashedRows, Ledger, hashed, united
 from likely.errors import InputError, InputTypeError, listed
+from likely.families.given import GivenFamily
 from likely.model.calibration import Calibration
 from likely.model.choices import Choice, UnlabeledWeight
 from likely.model.em import EMHistory
@@ -19,6 +20,7 @@ from likely.model.joint import JointModel
 from likely.model.shared_collection import SharedCollection
 from likely.model.specification import Specification
 from likely.numerics.shapes import Shape, check
+from likely.statistics.given import no_rows
 from likely.statistics.joint import JointStatistics
 from likely.statistics.moments import Moments
 from likely.statistics.pattern_moments import PatternMoments
@@ -155,8 +157,14 @@ class Fit:
         """The weight of the rows."""
         return float(self.statistics.counts.weight.sum())
 
+    def check_rows(self, operation: str) -> None:
+        """Raise for a model whose parameters are given, which has no training rows."""
+        if any(isinstance(plan.family, GivenFamily) for plan in self.specification.plans):
+            raise no_rows(operation)
+
     def check_additive(self, operation: str) -> None:
         """Raise where the statistics are expectations, which cannot be added to or subtracted from."""
+        self.check_rows(operation)
         if self.history is not None:
             remedy = "Fit it again on all rows."
             if operation == "left_out_proba":

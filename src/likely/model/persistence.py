@@ -33,6 +33,7 @@ from likely.families import MEMBERS
 from likely.families.gaussian.mixture import MixtureFamily, SubMoments
 from likely.families.gaussian.prior import NormalInverseWishart
 from likely.families.gaussian.shrinkage import Regularized
+from likely.families.given import GivenFamily
 from likely.families.point_mass import PointMassSums
 from likely.families.priors import BetaPrior, Dirichlet, GammaPrior, PseudoRows
 from likely.families.text.document_sums import DocumentSums
@@ -45,6 +46,7 @@ from likely.statistics.bigram_counts import BigramCounts
 from likely.statistics.category_counts import CategoryCounts, PairCounts
 from likely.statistics.cell_counts import CellCounts
 from likely.statistics.counts import Counts, label_order
+from likely.statistics.given import GivenStatistics
 from likely.statistics.joint import JointStatistics
 from likely.statistics.moments import Moments, Sharing, Tails
 from likely.statistics.pattern_moments import PatternMoments
@@ -99,6 +101,8 @@ for _kind in (
     *MEMBERS,
     *(BetaPrior, Dirichlet, GammaPrior, NormalInverseWishart, PseudoRows, Regularized),
     *(
+        GivenFamily,
+        GivenStatistics,
         MixtureFamily,
         PointMassSums,
         SubMoments,

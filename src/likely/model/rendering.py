@@ -97,11 +97,11 @@ def wrapped(text: str) -> str:
 def short_names(items: Iterable[Any], width: int = NAME_WIDTH) -> list[str]:
     """Names for a table: cut in the middle if they are long, but never so that different names become identical.
 
-    Text is in quotes where it is empty, has blanks at its ends, or looks like a number beside numbers.
+    Text is in quotes where it is empty, has blanks at its ends, or looks like a number among numbers.
     """
     given = list(items)
-    beside_numbers = any(isinstance(item, Number | np.number) for item in given)
-    texts = [repr(str(item)) if _needs_quotes(item, beside_numbers) else _one_line(str(item)) for item in given]
+    among_numbers = any(isinstance(item, Number | np.number) for item in given)
+    texts = [repr(str(item)) if _needs_quotes(item, among_numbers) else _one_line(str(item)) for item in given]
     same: dict[str, set[str]] = {}
     for item, text in zip(given, texts, strict=True):
         same.setdefault(text, set()).add(repr(item))
@@ -116,14 +116,14 @@ def short_names(items: Iterable[Any], width: int = NAME_WIDTH) -> list[str]:
     return texts
 
 
-def _needs_quotes(item: Any, beside_numbers: bool) -> bool:
+def _needs_quotes(item: Any, among_numbers: bool) -> bool:
     """Whether a name that is text could be mistaken for another one, or for a number."""
     if not isinstance(item, str):
         return False
     if item != item.strip() or not item:
         return True
     try:
-        return beside_numbers and float(item) is not None
+        return among_numbers and float(item) is not None
     except ValueError:
         return False
 

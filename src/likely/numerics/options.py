@@ -24,7 +24,7 @@ WITH_PRIOR = (
 )
 THREADS = (
     "Rows are computed on as many threads as there are processors, and on one thread inside the workers of joblib; "
-    "LOKY_MAX_CPU_COUNT in the environment limits their number. cross_validate has n_jobs."
+    "LOKY_MAX_CPU_COUNT in the environment limits their number. EvidenceClassifier and cross_validate have n_jobs."
 )
 DETERMINISTIC = (
     "Nothing here is random: the same rows give the same model. cross_validate, sample and novelty have random_state."
@@ -116,10 +116,16 @@ def _remedy(name: str, options: Collection[str]) -> str:
     return nearest(name, [option for option in options if option != "self"])
 
 
+def name_options(kind: Any) -> None:
+    """Let a class raise errors with a remedy for unknown options; once for each `__init__`."""
+    own = vars(kind).get("__init__")
+    if own is not None and not hasattr(own, "__wrapped__"):
+        kind.__init__ = known_options(own)
+
+
 class NamedOptions(BaseEstimator):
     """Base of all objects with options: unknown ones are errors that name the nearest option or the counterpart."""
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        if "__init__" in vars(cls):
-            cls.__init__ = known_options(vars(cls)["__init__"])  # type: ignore[method-assign]
+        name_options(cls)

@@ -20,6 +20,8 @@ from joblib import cpu_count
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
+from likely.errors import check_jobs
+
 FEW_COLUMNS, MANY_COLUMNS = 32, 2048
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -129,11 +131,39 @@ def one_thread() -> Iterator[None]:
         _state.inside = before
 
 
+@contextmanager
+def at_most(n_jobs: int | None) -> Iterator[None]:
+    """Start at most this many threads, as joblib counts them: −1 is one for each core, None is no limit."""
+    check_jobs(n_jobs)
+    before = getattr(_state, "most", None)
+    if n_jobs is not None:
+        most = n_jobs if n_jobs > 0 else max(int(cpu_count()) + 1 + n_jobs, 1)
+        _state.most = most if before is None else min(most, before)
+    try:
+        yield
+    finally:
+        _state.most = before
+
+
+def limited_by_n_jobs(
+    method: Callable[Concatenate[Owner, Options], Result],
+) -> Callable[Concatenate[Owner, Options], Result]:
+    """A method that starts at most as many threads as the option `n_jobs` of its object says."""
+
+    @functools.wraps(method)
+    def limited(owner: Owner, /, *args: Options.args, **kwargs: Options.kwargs) -> Result:
+        with at_most(owner.n_jobs):  # type: ignore[attr-defined]
+            return method(owner, *args, **kwargs)
+
+    return limited
+
+
 def worker_count(tasks: int) -> int:
     """Number of threads for `tasks` tasks: at most the available cores, 1 inside other threads or workers."""
     if tasks <= 1 or _forked or inside() or get_active_backend()[0].nesting_level:
         return 1
-    return min(int(cpu_count()), tasks)
+    most = getattr(_state, "most", None)
+    return min(int(cpu_count()), tasks, tasks if most is None else most)
 
 
 def run(tasks: Sequence[Task], work: Callable[[Task], Result], most: int | None = None) -> list[Result]:

@@ -47,16 +47,18 @@ class CategoricalCounts(AdditiveCounts):
             np.add.at(found, np.array([j for j, _ in keys], dtype=np.intp), _single(rows)[k])
         return found
 
-    def singletons(self, column: int, part: int | None = None) -> float:
-        """The proportion of values of a column that no other row has; `part` is its place in combinations."""
+    def unseen_rate(self, column: int, part: int | None = None) -> float:
+        """(n₁ + 1) / (n + 1) for n values of a column, n₁ of which no other row has: unseen by leave-one-out.
+
+        `part` is the place of the column in combinations of columns.
+        """
         found: dict[Any, float] = {}
         for keys, (rows, _) in zip(self._keys(self.vocabularies), self._cells, strict=True):
             for (j, category), count in zip(keys, _single(rows).sum(axis=0).tolist(), strict=True):
                 if j == column:
                     label = category if part is None else category[part]
                     found[label] = found.get(label, 0.0) + count
-        total = sum(found.values())
-        return sum(count for count in found.values() if count == 1.0) / total if total else 0.0
+        return (sum(count for count in found.values() if count == 1.0) + 1.0) / (sum(found.values()) + 1.0)
 
     def _pair(self, other: Self) -> tuple[Self, Self]:
         if self.dimension != other.dimension:

@@ -67,7 +67,7 @@ def test_rows_are_forgotten_once(model: Any, X: Any) -> None:
     assert error.value.row == 0
     with pytest.raises(NotLearntError, match="X, row 1"):
         fitted.forget(part(X, [20, 3, 21]), y[[20, 3, 21]])
-    with pytest.raises(NotLearntError, match="X, row [02]"):
+    with pytest.raises(NotLearntError, match=r"X, row [02]"):
         fitted.forget(part(X, [20, 21, 20]), y[[20, 21, 20]])
     assert state(fitted) == before
     fitted.forget(part(X, [20, 21]), y[[20, 21]])
@@ -145,7 +145,7 @@ def test_columns_that_are_set_aside_are_not_needed_to_forget() -> None:
 @every_model
 def test_a_ledger_has_no_values(model: Any, X: Any) -> None:
     fitted = model.fit(X, targets(model))
-    ledger = fitted.model_.ledger if isinstance(fitted, EvidenceClassifier) else fitted._fit.ledger
+    ledger: Any = fitted.model_.ledger if isinstance(fitted, EvidenceClassifier) else fitted._fit.ledger
     assert found_in(ledger, NUMBERS.to_numpy().ravel(), [*TABLE["code"], *TEXTS, "Rome", "yes"]) == {}
     assert len(ledger.hashes) == N
 

@@ -254,6 +254,20 @@ def test_what_has_no_scores_is_refused() -> None:
     for model in (NaiveBayes, None, "lda"):
         with pytest.raises(InputError, match="is not an estimator"):
             likely.cross_validate(model, X, Y)
+    with pytest.raises(InputError, match=r"but a class\. Use an instance: NaiveBayes\(\)"):
+        likely.cross_validate(NaiveBayes, X, Y)
+    with pytest.raises(InputError, match=r"model=DataFrame object is not .* arguments is model, X, y"):
+        likely.cross_validate(pd.DataFrame(X), Y, NaiveBayes())
+    with pytest.raises(InputError, match="folds=StratifiedKFold is a class"):
+        likely.cross_validate(NaiveBayes(), X, Y, StratifiedKFold)
+    with pytest.raises(InputError, match="random_state='a' is not a seed"):
+        likely.cross_validate(NaiveBayes(), X, Y, 3, random_state="a")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="random_state='a' is not a seed"):
+        likely.select(X, Y, [NaiveBayes()], folds=3, random_state="a")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="random_state='a' is not a seed"):
+        likely.compare(X, Y, {"a": NaiveBayes()}, random_state="a")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"NaiveBayes is a class\. Use an instance: NaiveBayes\(\)"):
+        likely.select(X, Y, [NaiveBayes])  # type: ignore[list-item]
     for model in (MixtureModel(2), StandardScaler()):
         with pytest.raises(InputError, match="neither a classifier nor a regressor"):
             likely.cross_validate(model, X, Y)

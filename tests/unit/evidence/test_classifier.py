@@ -33,6 +33,7 @@ from likely import (
 )
 from likely.errors import InputError, LikelyError, ModelFileError, NotEstimableError
 from likely.evidence.explanation import CLIPPED, SIMILAR_ROWS
+from likely.evidence.trees import FittedTrees
 from likely.model import persistence
 from likely.typing import AnyArray, Array
 from tests.helpers import fits
@@ -418,7 +419,7 @@ def test_a_wrong_update_is_named_and_changes_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("structure_of", "words"), [(3, "must be a fitted EvidenceClassifier"), ("columns", "other columns")]
+    ("structure_of", "words"), [(3, "must be a fitted EvidenceClassifier"), ("columns", "feature names should match")]
 )
 def test_other_structures_are_named(structure_of: Any, words: str) -> None:
     X, y = numbers()
@@ -537,3 +538,16 @@ def test_columns_are_text_and_numbers_in_every_division() -> None:
     assert model.explain(X[:1], by="column and view").columns == names
     with pytest.raises(InputError, match="by='row'"):
         model.explain(X, by="row")
+
+
+def test_files_have_codes_and_short_counts(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(20, size=1000)
+    X = pd.DataFrame({f"c{j}": rng.integers(60, size=1000).astype(str) for j in range(6)}).assign(
+        x=rng.normal(size=1000)
+    )
+    model = EvidenceClassifier(["neighbours", "trees"], n_trees=10).fit(X, y)
+    model.save(tmp_path / "model")
+    counts = next(each.view.counts for each in model.model_.views if isinstance(each.view, FittedTrees))
+    assert (tmp_path / "model").stat().st_size < counts.nbytes / 2
+    assert_array_equal(likely.load(tmp_path / "model").predict_proba(X), model.predict_proba(X))

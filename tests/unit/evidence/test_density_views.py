@@ -13,9 +13,10 @@ from sklearn.base import clone
 from likely import Gaussian, GenerativeClassifier, LinearDiscriminant, NaiveBayes, QuadraticDiscriminant
 from likely.errors import InputError
 from likely.evidence.columns import ColumnsView
+from likely.evidence.densities import LEAST
 from likely.evidence.encoding import Encoding
 from likely.evidence.joint_gaussian import MOST_PATTERNS, JointGaussianView
-from likely.evidence.model_view import LEAST, ModelView
+from likely.evidence.model_view import ModelView
 from likely.evidence.rows import TrainingRows
 from likely.evidence.training import encoded
 from likely.evidence.view import FittedView, View

@@ -401,3 +401,13 @@ def test_the_density_of_one_class_is_the_joint_without_the_prior() -> None:
     assert_allclose(none.log_density(X, label="setosa"), model.log_density(X, label="setosa"), rtol=1e-12)
     with pytest.raises(InputError, match="Class 'tulip' is not among the classes"):
         model.log_density(X, label="tulip")
+
+
+def test_a_cost_that_rejects_no_row_is_reported() -> None:
+    X, y = np.arange(12.0).reshape(-1, 1), [0, 1, 2] * 4
+    model = GenerativeClassifier().fit(X, y)
+    with pytest.warns(LikelyWarning, match=r"reject=2 rejects nothing: the least expected loss .* at most 0\.6667"):
+        assert not model.decide(X, reject=2).rejected.any()
+    with pytest.warns(LikelyWarning, match="at most 1"):
+        model.decide(X, loss=[[0.0, 9.0, 1.0], [5.0, 0.0, 1.0], [5.0, 9.0, 1.0]], reject=1.0)
+    model.decide(X, reject=0.66)

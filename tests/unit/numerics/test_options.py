@@ -27,7 +27,9 @@ from likely import (
     cross_validate,
     select,
 )
-from likely.errors import InputTypeError, LikelyError
+from likely.data import row_blocks
+from likely.errors import InputError, InputTypeError, LikelyError
+from likely.numerics import threads
 
 CLASSES = [
     found
@@ -78,7 +80,7 @@ def test_options_are_those_of_the_signature(kind: Any) -> None:
         (lambda: select([[1.0]], [0], scoring="accuracy"), "Use by"),  # type: ignore[call-arg]
         (lambda: compare([[1.0]], [0], cv=3), "Use repeats"),  # type: ignore[call-arg]
     ],
-    ids=str,
+    ids=lambda each: each if isinstance(each, str) else "call",
 )
 def test_usual_options_of_scikit_learn_are_errors_that_name_the_counterpart(call: Any, remedy: str) -> None:
     with pytest.raises(TypeError, match="unexpected keyword") as caught:
@@ -102,6 +104,40 @@ def test_options_of_classes_that_users_derive_are_checked_too() -> None:
         Mine(extras=2)  # type: ignore[call-arg]
     with pytest.raises(InputTypeError, match=r"Open\.__init__\(\) got .* 'famlies'\. Did you mean 'families'"):
         Open(famlies=None)
+
+
+def test_n_jobs_limits_threads_and_changes_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "cpu_count", lambda: 4)
+    counted = threads.worker_count
+    found: set[int] = set()
+
+    def recorded(tasks: int) -> int:
+        found.add(counted(tasks))
+        return counted(tasks)
+
+    monkeypatch.setattr(row_blocks, "worker_count", recorded)
+    monkeypatch.setattr(threads, "worker_count", recorded)
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(3000, 6)), rng.integers(0, 2, 3000)
+    expected = EvidenceClassifier(n_trees=3, views=["columns", "trees"]).fit(X, y).predict_proba(X)
+    assert max(found) > 1
+    for n_jobs, most in ((1, 1), (-4, 1), (-9, 1), (3, 3)):
+        found.clear()
+        model = EvidenceClassifier(n_trees=3, views=["columns", "trees"], n_jobs=n_jobs).fit(X, y)
+        assert np.allclose(model.predict_proba(X), expected, rtol=1e-12)
+        assert max(found) <= most
+    assert counted(100) == 4
+
+
+@pytest.mark.parametrize("n_jobs", [0, "all", 1.5, True])
+def test_a_number_of_jobs_is_whole_and_not_0(n_jobs: Any) -> None:
+    X, y = np.arange(20.0)[:, None], np.arange(20) % 2
+    for call in (
+        lambda: EvidenceClassifier(n_jobs=n_jobs).fit(X, y),
+        lambda: cross_validate(NaiveBayes(), X, y, 2, n_jobs=n_jobs),
+    ):
+        with pytest.raises(InputError, match="is not a number of jobs"):
+            call()
 
 
 def test_the_remedies_for_class_weights_work() -> None:

@@ -409,6 +409,7 @@ def test_bytes_are_decoded_as_declared() -> None:
         TextClassifier().fit(encoded, LABELS)
 
 
+@pytest.mark.filterwarnings("ignore::likely.errors.TargetWarning")
 def test_choices_do_not_depend_on_copies_and_order_of_documents() -> None:
     texts, labels = ["free prize", "see you"] * 3000, ["spam", "ham"] * 3000
     model = TextClassifier().fit(texts, labels)

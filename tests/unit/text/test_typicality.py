@@ -81,6 +81,7 @@ def test_rare_terms_are_novel_and_lengths_are_comparable() -> None:
     assert_allclose(p, model.typicality([usual, rare, "", "unknown"]), rtol=0)
 
 
+@pytest.mark.filterwarnings("ignore::likely.errors.TargetWarning")
 def test_the_least_p_value_has_the_effective_number_of_draws() -> None:
     documents, y = ["a a a a"] * 99 + ["b"], [0] * 99 + [1]
     vectorizer = CountVectorizer(token_pattern="[a-c]", vocabulary=["a", "b", "c"])

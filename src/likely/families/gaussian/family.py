@@ -35,6 +35,7 @@ from likely.families.gaussian.evidence import (
     pattern_likelihood,
 )
 from likely.families.gaussian.expected_moments import ExpectedMoments
+from likely.families.gaussian.given import given_gaussians, given_table
 from likely.families.gaussian.leave_one_out.base import LeaveOneOut
 from likely.families.gaussian.leave_one_out.diagonal import LeaveOneOutDiagonal
 from likely.families.gaussian.leave_one_out.full import LeaveOneOutFull
@@ -398,6 +399,12 @@ class Gaussian(Family):
         if estimation == Estimation.MLE:
             return maximum_likelihood(data, self.shrinkage, self.unbiased, names)
         return posterior_densities(data, self._posterior(data), estimation, names)
+
+    def _given(self, values: Mapping[str, Any], size: int, names: Sequence[str]) -> Conditionals:
+        return given_gaussians(values, size, names, self._structure.full)
+
+    def _given_table(self, fitted: Any, names: Sequence[str]) -> list[Parameter]:
+        return given_table(fitted, names)
 
     def _unfactored(self, statistics: Moments, estimation: Estimation, names: Sequence[str]) -> Unfactored:
         """The same estimates of columns that vary together, whose covariances may have any rank under "mle"."""
