@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import warnings
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -391,3 +392,38 @@ def test_marks_of_missing_values_among_numbers_are_missing_without_a_warning() -
     clean = pd.DataFrame({"v": pd.Series(values, dtype=float), "c": frame["c"]})
     np.testing.assert_allclose(probabilities, GenerativeClassifier().fit(clean, y).predict_proba(clean), atol=1e-12)
     assert model.columns_["missing"].tolist() == [20, 0]
+
+
+@pytest.mark.parametrize("classifier", CLASSIFIERS, ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize("values", [
+    pytest.param(["see file"] * 40, id="text"), pytest.param([dt.date(2020, 1, 31)] * 40, id="dates"),
+])  # fmt: skip
+def test_values_of_a_column_that_was_empty_in_training_are_missing_with_a_warning(
+    classifier: Any, values: list[Any]
+) -> None:
+    frame = pd.DataFrame({"x": np.arange(40) % 7 / 2, "u": list("abcd") * 10, "remarks": np.nan})
+    model = type(classifier)(**classifier.get_params(deep=False)).fit(frame, np.arange(40) % 2)
+    unread = isinstance(model, EvidenceClassifier)  # reads no column that does not vary
+    warned = pytest.warns(ColumnWarning, match="Column 'remarks': .* in 40 rows are not numbers")
+    with nullcontext() if unread else warned:
+        found = model.predict_proba(frame.assign(remarks=pd.Series(values, dtype=object)))
+    np.testing.assert_array_equal(found, model.predict_proba(frame))
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_true_and_false_as_text_are_booleans(missing: bool, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=200), "flag": rng.random(200) < 0.4, "y": rng.choice(["a", "b"], 200)})
+    frame["flag"] = frame["flag"].astype(object).mask(rng.random(200) < 0.2 * missing)
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    read = {
+        "pandas": pd.read_csv(tmp_path / "rows.csv"),
+        "polars": pl.read_csv(tmp_path / "rows.csv"),  # which reads "True" as text
+        "scan": scan(tmp_path / "rows.csv"),
+    }
+    models = {name: GenerativeClassifier().fit(rows, "y") for name, rows in read.items()}
+    expected = models["pandas"].predict_proba(frame)
+    for name, model in models.items():
+        assert decisions(model) == decisions(models["pandas"]), name
+        for rows in read.values():
+            np.testing.assert_allclose(model.predict_proba(rows), expected, atol=1e-12)

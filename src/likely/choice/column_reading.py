@@ -14,7 +14,7 @@ from likely.data.categories import CategorySeries
 from likely.data.date_columns import DateColumn
 from likely.data.date_text import date_form, date_parts
 from likely.data.number_text import PLAIN, number_form
-from likely.data.reading import CLOCK, ISO, KINDS, SHOWN, ColumnReading, Reading, TrainingReader, marked
+from likely.data.reading import CLOCK, ISO, KINDS, SHOWN, ColumnReading, Reading, TrainingReader, booleans, marked
 from likely.data.table import Table, features_of
 from likely.errors import ColumnWarning, InputError, amount, check_choice, listed, nearest, warn
 from likely.families.base import Family
@@ -144,7 +144,9 @@ class _Column:
                 f"types[{self.name!r}]='date': the column has numbers. Convert it to dates, such as by "
                 f"pandas.to_datetime(X[{self.name!r}], unit='s'), or to text such as '2026-01-31'."
             )
-        return ColumnReading(self.name, "number")
+        values, boolean = self.table.column(self.place), self.table.kinds[self.place] == "boolean"
+        empty = values.dtype.kind == "f" and bool(np.isnan(values).all())
+        return ColumnReading(self.name, "number", empty=empty, boolean=boolean)
 
     def _text(self) -> ColumnReading:
         """Text as categories or documents."""
@@ -164,6 +166,8 @@ class _Column:
         texts, counts = self.texts()
         counts = np.where(marked(texts), 0, counts)
         least, doubt = LEAST if self.declared is None else 0.0, ""
+        if self.wanted is None and not np.isnan(booleans(texts)[counts > 0]).any():
+            return ColumnReading(self.name, "number", boolean=True)
         if self.declared != "date":
             form, doubt = number_form(texts, counts, least)
             if form is None and self.declared == "number":

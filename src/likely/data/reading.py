@@ -26,6 +26,7 @@ KINDS = ("number", "text", "category", "date")  # that `types` may declare
 SHOWN = 3  # texts in a message
 MARKS = frozenset({"NA", "N/A", "NaN", "nan", "null", "None", "?", ".", "-", ""})  # missing among numbers and dates
 MANY = 20  # rows from which a proportion is compared with that of the training rows
+BOOLEANS = {"true": 1.0, "false": 0.0}
 MORE = 10.0  # times the proportion of the training rows, above which text among numbers is reported again
 
 
@@ -86,6 +87,8 @@ class ColumnReading:
     normalized: bool = False  # blanks and case of categories are ignored
     declared: bool = False  # by the user, in `types`
     periodic: bool = True  # whether the model has a family for the periodic parts of dates
+    empty: bool = False  # whether no training row has a value
+    boolean: bool = False  # whether True and False, in any case, are 1 and 0
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -129,16 +132,23 @@ class ColumnReading:
         return column.dtype.kind == "f" and bool(np.isnan(column).all())
 
     def _numbers(self, table: Table, j: int, quiet: bool) -> tuple[Any, str]:
-        """Text as numbers. Text that is not a number is missing if the training rows had text, and else an error."""
-        if isinstance(table.column(j), DateColumn):
+        """Text as numbers.
+
+        Text that is not a number is missing if the training rows had text, or no value at all, and else an error.
+        """
+        unread = self.empty and not quiet
+        if isinstance(table.column(j), DateColumn) and not unread:
             return table.column(j), "category"  # raises where numbers are needed
         (labels,) = table.categories([j])
         numbers = (self.numbers or PLAIN).read(labels.vocabulary)
-        if self.numbers is None and np.isnan(numbers).any():
+        if self.boolean:
+            numbers = np.where(np.isnan(numbers), booleans(labels.vocabulary), numbers)
+        if self.numbers is None and np.isnan(numbers).any() and not unread:
             return NumbersAndText(table.column(j), numbers), "category"
         if not quiet:
             self._warn_of_strays(labels, np.isnan(numbers), table.rows, "numbers")
-        return np.append(numbers, np.nan)[labels.part(0, table.rows)], "number"
+        kind = "boolean" if self.boolean and not np.isnan(numbers).all() else "number"
+        return np.append(numbers, np.nan)[labels.part(0, table.rows)], kind
 
     def _dates(self, table: Table, j: int, quiet: bool) -> list[Array]:
         """The parts of dates, which may be text."""
@@ -188,6 +198,11 @@ def marked(texts: Sequence[Any]) -> AnyArray:
 
 ISO = DateForm("Y-m-d", "datetime")
 CLOCK = DateForm("time", "time")
+
+
+def booleans(values: Sequence[Any]) -> Array:
+    """1 for True and 0 for False, also as text in any case; NaN for all else."""
+    return np.array([BOOLEANS.get(str(value).strip().casefold(), np.nan) for value in values], dtype=np.float64)
 
 
 def _digits(labels: Categories, rows: int, width: int) -> CategoryObjects:
