@@ -427,3 +427,21 @@ def test_true_and_false_as_text_are_booleans(missing: bool, tmp_path: Path) -> N
         assert decisions(model) == decisions(models["pandas"]), name
         for rows in read.values():
             np.testing.assert_allclose(model.predict_proba(rows), expected, atol=1e-12)
+
+
+def test_text_that_can_be_read_in_two_ways_is_told_from_codes_also_where_it_is_set_aside() -> None:
+    rows = range(1, 101)
+    frame = pd.DataFrame(
+        {
+            "amount": [f"{1000 + 7 * i:,}" for i in rows],
+            "day": [f"0{1 + i % 9}/0{1 + i % 7}/2026" for i in rows],
+            "zip": [f"{2139 + i % 8:05d}" for i in rows],
+            "code": [f"{i:05d}" for i in rows],
+        }
+    )
+    found = likely.columns(frame, [i * i % 11 % 2 for i in rows]).set_index("column")
+    two_ways = "numbers or dates that can be read in two ways, used as text"
+    assert found.decision.tolist() == ["set aside", "Categorical", "Categorical", "set aside"]
+    assert found.reason.tolist() == [
+        f"codes, all distinct; {two_ways}", two_ways, "codes of digits, used as text", "codes, all distinct",
+    ]  # fmt: skip

@@ -18,7 +18,7 @@ import pytest
 
 import likely
 from likely import EvidenceClassifier, GenerativeClassifier, NaiveBayes, VonMises, cross_validate, scan
-from likely.errors import ColumnWarning, LeakWarning, LikelyWarning
+from likely.errors import LeakWarning, LikelyWarning
 from tests.journeys.first_files import FILES, FirstFile
 
 PERIODS = {"month": 12.0, "weekday": 7.0, "day_of_year": 365.25, "hour": 24.0}
@@ -30,6 +30,10 @@ READERS: dict[str, Callable[[Path], Any]] = {
 RECOMMENDED = {"generative": GenerativeClassifier, "evidence": EvidenceClassifier}
 each_file = pytest.mark.parametrize("name", FILES)
 each_estimator = pytest.mark.parametrize("estimator", RECOMMENDED)
+both = pytest.mark.parametrize(("name", "estimator"), [
+    pytest.param(name, estimator, marks=pytest.mark.long if (name, estimator) == ("wvs_poverty", "evidence") else ())
+    for name in FILES for estimator in RECOMMENDED
+])  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -106,7 +110,9 @@ def test_every_column_of_a_first_file_has_its_decision(name: str, estimator: str
 @each_file
 def test_numbers_in_text_become_what_the_numbers_themselves_become(name: str) -> None:
     file = first_file(name)
-    found, clean = (decisions(model) for model in (fitted(name, "generative", "pandas").model, cleaned(name, "generative")))
+    found, clean = (
+        decisions(model) for model in (fitted(name, "generative", "pandas").model, cleaned(name, "generative"))
+    )
     for column in file.cleaned.columns.intersection(list(found)):
         for title in ("missing", "distinct", "decision", *(() if is_code(file, column) else ("type",))):
             assert found[column][title] == clean[column][title], (column, title)
@@ -127,8 +133,7 @@ def test_words_among_numbers_are_counted_and_named(name: str) -> None:
             assert "other text, read as missing" in found[column]["reason"]
 
 
-@each_estimator
-@each_file
+@both
 def test_all_readers_have_the_same_decisions_and_probabilities(name: str, estimator: str) -> None:
     file, held_out = first_file(name), paths(name)[1]
     first = fitted(name, estimator, "pandas").model
@@ -145,8 +150,7 @@ def test_all_readers_have_the_same_decisions_and_probabilities(name: str, estima
         np.testing.assert_allclose(first.predict_proba(read(held_out)), expected, atol=1e-12, err_msg=reader)
 
 
-@each_estimator
-@each_file
+@both
 def test_a_first_file_predicts_as_well_as_the_table_cleaned_by_hand(name: str, estimator: str) -> None:
     file, (_, rows) = first_file(name), first_file(name).halves
     model, by_hand = fitted(name, estimator, "pandas").model, cleaned(name, estimator)

@@ -13,7 +13,7 @@ from likely.data.batches import Batches
 from likely.data.categories import CategorySeries
 from likely.data.date_columns import DateColumn
 from likely.data.date_text import date_form, date_parts
-from likely.data.number_text import PLAIN, number_form
+from likely.data.number_text import CODES, PLAIN, number_form
 from likely.data.reading import CLOCK, ISO, KINDS, SHOWN, ColumnReading, Reading, TrainingReader, booleans, marked
 from likely.data.table import Table, features_of
 from likely.errors import ColumnWarning, InputError, amount, check_choice, listed, nearest, warn
@@ -190,7 +190,8 @@ class _Column:
                 instants = dates.read(texts)
                 strays = self._strays(texts, counts, np.isnat(instants), "date")
                 return replace(self._dates(instants, dates.kind, dates), strays=strays)
-        return replace(self._text(), doubtful=bool(doubt))
+        codes = doubt.endswith(CODES)
+        return replace(self._text(), doubtful=bool(doubt) and not codes, codes=codes)
 
     def _strays(self, texts: Sequence[str], counts: Any, lost: Any, what: str) -> float:
         """The proportion of rows with text that is missing among numbers or dates, which is reported."""

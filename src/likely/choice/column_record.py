@@ -22,6 +22,7 @@ MOST_COLUMNS = 5_000  # of sparse rows whose values are counted
 HEADER = ("column", "type", "missing", "distinct", "decision", "reason", "change")
 IGNORED = "declared in families"
 SET_ASIDE = "set aside"
+TWO_WAYS = "numbers or dates that can be read in two ways, used as text"
 DATE_TYPES = {"date": "date", "datetime": "date and time", "time": "time"}
 
 
@@ -123,6 +124,7 @@ class ColumnRecord:
             return ColumnDecision(f"expanded to {', '.join(used)}", _joined(_source(reading), note), change)
         found = decisions[parts[0]]
         if found.is_set_aside:
+            note = _joined(note, TWO_WAYS if reading is not None and reading.doubtful else "")
             return _set_aside(name, found, note, self.distinct[self.names.index(name)])
         change = found.change
         if reading is not None and (reading.numbers is not None or reading.dates is not None):
@@ -191,7 +193,9 @@ def _source(reading: ColumnReading | None) -> str:
         signs += [f"decimal {form.decimal!r}"] if form.decimal != "." else []
         what = _joined(what, " with ".join(["numbers in text", *([" and ".join(signs)] if signs else [])]))
     if reading.doubtful:
-        what = _joined(what, "numbers or dates that can be read in two ways, used as text")
+        what = _joined(what, TWO_WAYS)
+    if reading.codes:
+        what = _joined(what, "codes of digits, used as text")
     if reading.strays:
         what = _joined(what, f"{reading.strays:.1%} other text, read as missing")
     return what

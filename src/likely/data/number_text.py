@@ -89,6 +89,7 @@ class NumberForm:
 
 
 PLAIN = NumberForm()
+CODES = ("as codes have", "as in telephone numbers")  # ends of the notes on codes
 
 
 def number_form(values: Sequence[str], counts: AnyArray, least: float = 0.95) -> tuple[NumberForm | None, str]:

@@ -84,6 +84,7 @@ class ColumnReading:
     width: int = 0  # of categories that are codes of digits, all of one width: 2139 is read as 02139
     strays: float = 0.0  # the proportion of the training rows with text that is not a number or a date
     doubtful: bool = False  # text of numbers or dates that can be read in two ways, and is used as it is
+    codes: bool = False  # text of digits that are codes, such as those with a leading zero
     normalized: bool = False  # blanks and case of categories are ignored
     declared: bool = False  # by the user, in `types`
     periodic: bool = True  # whether the model has a family for the periodic parts of dates
