@@ -231,6 +231,9 @@ def test_a_stray_word_in_a_numeric_column_is_missing_and_named() -> None:
 def test_text_where_the_training_rows_had_numbers_is_an_error_that_names_the_cell() -> None:
     model = GenerativeClassifier().fit(pd.DataFrame({"v": np.arange(40) % 7 / 2}), np.arange(40) % 2)
     assert model.predict_proba(pd.DataFrame({"v": ["1.5", "2"]})).shape == (2, 2)
+    missing = model.predict_proba(pd.DataFrame({"v": [1.5, np.nan]}))
+    for mark in ("", "NA", "nan"):
+        np.testing.assert_array_equal(model.predict_proba(pd.DataFrame({"v": ["1.5", mark]})), missing)
     with pytest.raises(InputError, match="Column 'v', row 1: 'oops' is not a number"):
         model.predict(pd.DataFrame({"v": ["1.5", "oops"]}))
 

@@ -144,10 +144,11 @@ class ColumnReading:
         numbers = (self.numbers or PLAIN).read(labels.vocabulary)
         if self.boolean:
             numbers = np.where(np.isnan(numbers), booleans(labels.vocabulary), numbers)
-        if self.numbers is None and np.isnan(numbers).any() and not unread:
+        stray = np.isnan(numbers) & ~marked(labels.vocabulary)
+        if self.numbers is None and stray.any() and not unread:
             return NumbersAndText(table.column(j), numbers), "category"
         if not quiet:
-            self._warn_of_strays(labels, np.isnan(numbers), table.rows, "numbers")
+            self._warn_of_strays(labels, stray, table.rows, "numbers")
         kind = "boolean" if self.boolean and not np.isnan(numbers).all() else "number"
         return np.append(numbers, np.nan)[labels.part(0, table.rows)], kind
 
@@ -173,12 +174,11 @@ class ColumnReading:
         if np.isnat(instants).any() and self.date_kind != "time":
             instants = np.where(np.isnat(instants), ISO.read(labels.vocabulary), instants)  # never ambiguous
         if not quiet:
-            self._warn_of_strays(labels, np.isnat(instants), table.rows, "dates")
+            self._warn_of_strays(labels, np.isnat(instants) & ~marked(labels.vocabulary), table.rows, "dates")
         return np.append(instants, np.datetime64("NaT", "us"))[labels.part(0, table.rows)]
 
     def _warn_of_strays(self, labels: Categories, lost: AnyArray, rows: int, what: str) -> None:
         """Warn of text that is not a number or a date, unless training rows had some, and these are not many more."""
-        lost = lost & ~marked(labels.vocabulary)
         if not lost.any():
             return
         count = int(np.count_nonzero(np.append(lost, False)[labels.part(0, rows)]))
