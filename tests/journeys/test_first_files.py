@@ -137,14 +137,14 @@ def test_words_among_numbers_are_counted_and_named(name: str) -> None:
 def test_all_readers_have_the_same_decisions_and_probabilities(name: str, estimator: str) -> None:
     file, held_out = first_file(name), paths(name)[1]
     first = fitted(name, estimator, "pandas").model
-    expected = first.predict_proba(pd.read_csv(held_out))
+    expected, rows = first.predict_proba(pd.read_csv(held_out)), decisions(first)
     titles = ("column", "missing", "distinct", "decision", "change")
     codes = any(is_code(file, column) for column in file.dirty)
     for reader, read in READERS.items():
         model = fitted(name, estimator, reader).model
         for column, row in decisions(model).items():
             same = titles if is_code(file, column) else (*titles, "type", "reason")
-            assert [row[title] for title in same] == [decisions(first)[column][title] for title in same], reader
+            assert [row[title] for title in same] == [rows[column][title] for title in same], reader
         if not (codes and reader == "scan" and estimator == "evidence"):  # whose folds depend on the codes' text
             np.testing.assert_allclose(model.predict_proba(pd.read_csv(held_out)), expected, atol=1e-9, err_msg=reader)
         np.testing.assert_allclose(first.predict_proba(read(held_out)), expected, atol=1e-12, err_msg=reader)
