@@ -419,7 +419,7 @@ NORMALIZING = [
     NaiveBayes(normalize=True),
     EvidenceClassifier(n_trees=5, normalize=True),
     HybridClassifier(blend=0.5, normalize=True),
-    MixtureModel(2, normalize=True, random_state=0),
+    MixtureModel(2, normalize=True, n_init=1, tol=1e-3, random_state=0),
 ]
 
 
