@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import pickle
 import warnings
 from contextlib import nullcontext
 from pathlib import Path
@@ -31,7 +32,7 @@ from likely import (
     VonMises,
     scan,
 )
-from likely.errors import ColumnWarning, InputError
+from likely.errors import ColumnWarning, InputError, UnseenCategoriesWarning
 
 ROWS = 400
 CLASSIFIERS = [
@@ -448,3 +449,106 @@ def test_text_that_can_be_read_in_two_ways_is_told_from_codes_also_where_it_is_s
     assert found.reason.tolist() == [
         f"codes, all distinct; {two_ways}", two_ways, "codes of digits, used as text", "codes, all distinct",
     ]  # fmt: skip
+
+
+SPELLED = ("{}", "{} ", " {}", "{}", "  {} ")  # forms of one category, of which every other is in upper case
+
+
+def spelled(values: Any) -> list[str]:
+    """Categories as people type them: with blanks at their ends, and in any case."""
+    forms = [SPELLED[i % 5].format(value) for i, value in enumerate(values)]
+    return [form.upper() if i % 2 else form for i, form in enumerate(forms)]
+
+
+def homes() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """A table with codes and categories in one form, and in several, with the label `y`."""
+    rng = np.random.default_rng(5)
+    y = np.repeat(["a", "b"], ROWS // 2)
+    home = np.where(rng.random(ROWS) < np.where(y == "a", 0.7, 0.3), "rent", "own")
+    codes = [f"{code:05d}" for code in rng.integers(2100, 2106, ROWS)]
+    clean = pd.DataFrame({"home": home, "zip": codes, "x": rng.normal(size=ROWS) + (y == "a"), "y": y})
+    return clean, clean.assign(home=spelled(home), zip=spelled(codes))
+
+
+NORMALIZING = [
+    GenerativeClassifier(normalize=True),
+    GenerativeClassifier({("home", "zip"): Categorical()}, normalize=True, ledger=True),
+    NaiveBayes(normalize=True),
+    EvidenceClassifier(n_trees=5, normalize=True),
+    HybridClassifier(blend=0.5, normalize=True),
+    MixtureModel(2, normalize=True, n_init=1, tol=1e-3, random_state=0),
+]
+
+
+def case(model: Any, frame: pd.DataFrame) -> tuple[pd.DataFrame, Any]:
+    """The columns of a table for a model, and its target."""
+    if isinstance(model, MixtureModel):
+        return frame.drop(columns="y"), None
+    return frame, "y"
+
+
+@pytest.mark.parametrize("model", NORMALIZING, ids=lambda each: type(each).__name__)
+def test_categories_that_differ_by_case_or_blanks_are_one_in_fits_and_in_predictions(
+    model: Any, tmp_path: Path
+) -> None:
+    clean, typed = homes()
+    rows, target = case(model, clean)
+    first = model.fit(rows, target)
+    expected = first.predict_proba(clean)
+    typed, _ = case(model, typed)
+    libraries = {**forms(typed, tmp_path), "dictionary": typed.astype({"home": "category", "zip": "category"})}
+    for name, new in libraries.items():
+        np.testing.assert_array_equal(first.predict_proba(new), expected, err_msg=name)
+        if name == "arrow":
+            continue
+        other = type(model)(**model.get_params(deep=False)).fit(new, target)
+        np.testing.assert_allclose(other.predict_proba(typed), expected, rtol=0, atol=1e-9, err_msg=name)
+        np.testing.assert_allclose(other.predict_proba(clean), expected, rtol=0, atol=1e-9, err_msg=name)
+
+
+@pytest.mark.parametrize("model", NORMALIZING[:4] + NORMALIZING[5:], ids=lambda each: type(each).__name__)
+def test_model_files_keep_that_categories_are_normalized(model: Any, tmp_path: Path) -> None:
+    clean, typed = homes()
+    expected = model.fit(*case(model, typed)).predict_proba(clean)
+    model.save(tmp_path / "model.likely")
+    for loaded in (likely.load(tmp_path / "model.likely"), pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(loaded.predict_proba(typed), expected)
+        np.testing.assert_array_equal(loaded.predict_proba(clean), expected)
+
+
+@pytest.mark.parametrize("model", NORMALIZING[:4], ids=lambda each: type(each).__name__)
+def test_updates_normalize_categories(model: Any) -> None:
+    clean, typed = homes()
+
+    def half(frame: pd.DataFrame, part: int) -> pd.DataFrame:
+        return frame[part::2]
+
+    if isinstance(model, EvidenceClassifier):
+        one, two = (type(model)(**model.get_params(deep=False)).fit(half(clean, 0), "y") for _ in range(2))
+    else:
+        one, two = (type(model)(**model.get_params(deep=False)).partial_fit(half(clean, 0), "y") for _ in range(2))
+    one.partial_fit(half(clean, 1), "y")
+    two.partial_fit(half(typed, 1), "y")
+    np.testing.assert_allclose(two.predict_proba(typed), one.predict_proba(clean), rtol=0, atol=1e-12)
+    gone = np.arange(ROWS) % 3 == 0
+    one.forget(clean[gone], "y")
+    two.forget(typed[gone], "y")
+    np.testing.assert_allclose(two.predict_proba(typed), one.predict_proba(clean), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("model", NORMALIZING, ids=lambda each: type(each).__name__)
+def test_unseen_categories_are_those_that_normalizing_does_not_make_known(model: Any) -> None:
+    clean, typed = homes()
+    model.fit(*case(model, clean))
+    model.predict(typed.assign(home="RENT "))  # without a warning, which would be an error
+    with pytest.warns(UnseenCategoriesWarning, match="such as 'mortgage' in row 0") as found:
+        model.predict(clean.assign(home="Mortgage "))
+    assert len(found) == 1
+
+
+def test_codes_with_blanks_keep_their_leading_zeros_if_categories_are_normalized() -> None:
+    clean, typed = homes()
+    for rows in (clean, typed):
+        model = NaiveBayes(normalize=True).fit(rows, "y")
+        numbers = clean.astype({"zip": int})
+        np.testing.assert_array_equal(model.predict_proba(numbers), model.predict_proba(clean))

@@ -1,4 +1,4 @@
-"""Fits of classifiers warn about labels that are probably not classes, once for each kind."""
+"""Fits and evaluations of classifiers warn about labels that are probably not classes, once for each kind."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ from likely import (
     NaiveBayes,
     SoftmaxRegression,
     TextClassifier,
+    cross_validate,
+    select,
 )
+from likely.data import row_draw
 from likely.errors import TargetWarning
 
 RNG = np.random.default_rng(5)
@@ -81,6 +84,19 @@ def test_a_source_is_checked_as_a_whole(name: str) -> None:
     once = np.where(np.arange(N) % 60 == 0, "rare", "usual").astype(object)  # one row in each chunk
     once[1::2] = "other"
     assert target_warnings(lambda: MODELS[name]().fit(Chunked(X.assign(y=once), 60), "y")) == []
+
+
+@pytest.mark.parametrize("rows", ["frame", "small source", "large source"])
+def test_evaluations_from_sums_check_the_target_once(rows: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if rows == "large source":
+        monkeypatch.setattr(row_draw, "MOST_DRAWN", 50)
+    frame = X.assign(y=SPELLED)
+    source = frame if rows == "frame" else Chunked(frame, 60)
+    (message,) = target_warnings(lambda: cross_validate(NaiveBayes(), source, "y", folds=3))
+    assert "'Yes', 'yes', 'yes '" in message
+    assert target_warnings(lambda: select(source, "y", {"naive": NaiveBayes()})) == [message]
+    if rows == "frame":
+        assert target_warnings(lambda: select(source, "y", {"naive": NaiveBayes()}, folds=3)) == [message]
 
 
 def test_documents_are_checked() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -141,7 +142,9 @@ def test_values_that_are_mostly_unique_are_unseen_without_a_warning() -> None:
 def test_numbers_that_are_categories_are_reported_where_text_was_read() -> None:
     frame = X.assign(zip=np.where(Y == "a", "02139", "10001"))
     for model in (GenerativeClassifier().fit(frame, Y), EvidenceClassifier(["columns", "joint"]).fit(frame, Y)):
-        (message,) = unseen_in(lambda model=model: model.predict(frame.assign(zip=frame["zip"].astype(int))))
+        numbers = frame.assign(zip=frame["zip"].astype(int))
+        assert unseen_in(partial(model.predict, numbers)) == []  # read as codes of five digits
+        (message,) = unseen_in(partial(model.predict, numbers.astype({"zip": "category"})))
         assert "categories of type int, and the model knows categories of type str, such as '02139'" in message
 
 
@@ -185,3 +188,12 @@ def test_a_constant_column_which_the_model_ignores_has_no_warning() -> None:
 def test_columns_of_numbers_have_no_warning() -> None:
     ones = np.column_stack([RNG.integers(0, 2, ROWS), RNG.integers(0, 2, ROWS)])
     assert unseen_in(lambda: NaiveBayes(Bernoulli()).fit(ones, Y).predict(ones)) == []
+
+
+def test_the_warning_does_not_name_forgotten_categories() -> None:
+    model = EvidenceClassifier(n_trees=3).fit(X, Y)
+    for gone in ("OWN", "RENT"):
+        rest = model.fit(X, Y).forget(X[gone == HOME], Y[gone == HOME])
+        kept = "OWN" if gone == "RENT" else "RENT"
+        (message,) = unseen_in(partial(rest.predict, X.assign(home="MORTGAGE")))
+        assert f"Known categories: '{kept}'. " in message

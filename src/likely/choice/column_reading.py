@@ -152,7 +152,8 @@ class _Column:
         """Text as categories or documents."""
         declared = self.declared == "category"
         dates = isinstance(self.table.column(self.place), DateColumn)
-        width = 0 if dates else _width(self.table.categories([self.place])[0].vocabulary)
+        categories = self.table.categories([self.place])[0]
+        width = 0 if dates else _width((categories.normalized() if self.normalize else categories).vocabulary)
         return ColumnReading(self.name, "category", width=width, normalized=self.normalize, declared=declared)
 
     def texts(self) -> tuple[list[str], Any]:

@@ -19,13 +19,14 @@ from likely.data.sources import Tables, is_source, predicted_with_targets
 from likely.data.unseen import TrainingCategories
 from likely.data.validation import accuracy
 from likely.errors import InputError
-from likely.estimators.result_files import write_predictions
+from likely.estimators.result_files import Results, write_predictions
 from likely.export import methods as export
 from likely.model import persistence
 from likely.model.class_prior import estimate_shift
 from likely.model.decision import Decisions, decide
 from likely.model.reliability import Reliability, reliability
 from likely.model.rendering import frame_library
+from likely.model.result_names import result_names
 from likely.numerics.options import name_options
 from likely.numerics.special import log_softmax_into, softmax_into
 from likely.typing import AnyArray, Array, LabelsLike, LossLike, RowsLike, Vocabulary, WeightsLike
@@ -410,7 +411,12 @@ class Posterior(ClassifierMixin, BaseEstimator, ABC):
         for name in wanted:
             if not hasattr(self, name):
                 raise InputError(f"{type(self).__name__} has no {name}. Use {name}=False.")
-        return write_predictions(self, X, path, keep, wanted, prefix)
+        names = [*result_names(self.classes_.tolist(), prefix), *(prefix + name for name in wanted)]
+
+        def compute(rows: Any) -> list[Array]:
+            return [*self.predict_proba(rows).T, *(getattr(self, name)(rows) for name in wanted)]
+
+        return write_predictions(self, X, path, keep, Results(names, compute, self.classes_))
 
     def save(self, path: persistence.FilePath) -> None:
         """Save the fitted model to a file.

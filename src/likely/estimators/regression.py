@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -24,6 +24,7 @@ from likely.data.unseen import TrainingCategories
 from likely.data.validation import read_targets
 from likely.errors import InputError, InputTypeError, MissingCellError, NoDensityError, listed
 from likely.estimators.base import Learner
+from likely.estimators.result_files import Results, write_predictions
 from likely.families.categorical import Categorical
 from likely.families.gaussian.conditional import ConditionalMeans
 from likely.families.gaussian.family import Gaussian
@@ -33,7 +34,7 @@ from likely.model.class_prior import estimate_prior
 from likely.model.components import learn_components
 from likely.model.fit import Fit
 from likely.model.parameters import regression_parameters
-from likely.model.persistence import register
+from likely.model.persistence import FilePath, register
 from likely.model.plans import Plan
 from likely.model.regression import ConditionedRows, RegressionModel
 from likely.model.summary import RegressionSummary, class_summaries
@@ -44,6 +45,7 @@ from likely.typing import (
     Array,
     ClassPriorLike,
     RandomStateLike,
+    RowsLike,
     TableLike,
     TargetsLike,
     TypesLike,
@@ -52,6 +54,12 @@ from likely.typing import (
 )
 
 CLASSES = "Set classes={column} for one regression per category, encode the column (OneHotEncoder), or drop it."
+
+
+def _check_level(level: object) -> None:
+    """Raise where the probability of an interval is none."""
+    if not isinstance(level, Real) or isinstance(level, bool) or not 0.0 < float(level) < 1.0:
+        raise InputError(f"level={level!r} is not a number between 0 and 1.")
 
 
 def _has_partial_fit(model: GenerativeRegressor) -> bool:
@@ -421,8 +429,7 @@ class GenerativeRegressor(RegressorMixin, Learner):
         --------
         predict : Means and standard deviations.
         """
-        if not isinstance(level, Real) or isinstance(level, bool) or not 0.0 < float(level) < 1.0:
-            raise InputError(f"level={level!r} is not a number between 0 and 1.")
+        _check_level(level)
         to_user, tail = self._regressions().lines.y_coordinates.to_user, 0.5 - float(level) / 2.0
 
         def compute(rows: ConditionedRows, _: AnyArray) -> Array:
@@ -431,6 +438,80 @@ class GenerativeRegressor(RegressorMixin, Learner):
             return np.stack(ends, axis=2).reshape(len(rows.rows), -1)
 
         return self._evaluate(X, compute, 2 * self._outputs).reshape(-1, *self._target_shape, 2)
+
+    def predict_to(
+        self,
+        X: RowsLike,
+        path: FilePath,
+        *,
+        keep: str | Iterable[object] = "all",
+        std: bool = False,
+        level: float | None = None,
+        prefix: str = "",
+    ) -> int:
+        """Predict any number of rows, and write the results to a CSV or Parquet file.
+
+        Rows are read, predicted and written chunk by chunk, in their order. Rows with a finite number beyond
+        1e140 have no prediction in the file, and a warning says how many these are. The file appears under its name
+        when it is complete; after an error, an interrupt or a crash there is no such file, or the old one.
+
+        Parameters
+        ----------
+        X : frame, array, chunk source or scan of shape (n_samples, n_features)
+            Rows with the columns of the training rows. Other columns, such as identifiers, are not used.
+        path : str, bytes or path-like
+            Name of the file, which ends with .csv or .parquet. An existing file is replaced.
+        keep : 'all' or list of str, default='all'
+            Columns of X that are written before the results.
+        std : bool, default=False
+            Whether to write standard deviations, as `predict(X, return_std=True)`.
+        level : float, default=None
+            Probability of the intervals to write, as `predict_interval`. None writes none.
+        prefix : str, default=''
+            Text before the names of all results.
+
+        Returns
+        -------
+        int
+            Number of rows written. The file has the columns of `keep`, `predicted`, and `std`, `lower` and `upper` if
+            requested. With several outputs, each has its columns, such as `predicted_<name>`.
+
+        See Also
+        --------
+        predict : Means and standard deviations as arrays.
+        likely.scan : Rows in files and databases.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import pandas as pd
+        >>> from likely import GenerativeRegressor
+        >>> X = pd.DataFrame({"mass": [3.1, 3.3, 5.2, 5.0], "length": [18.1, 18.9, 21.7, 21.2]})
+        >>> model = GenerativeRegressor().fit(X, "length")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     rows = model.predict_to(X, Path(folder) / "predicted.csv", keep=["mass"], level=0.9)
+        ...     columns = pd.read_csv(Path(folder) / "predicted.csv").columns.tolist()
+        >>> rows, columns
+        (4, ['mass', 'predicted', 'lower', 'upper'])
+        """
+        check_is_fitted(self)
+        if level is not None:
+            _check_level(level)
+        if not isinstance(prefix, str):
+            raise InputTypeError(f"prefix={prefix!r} must be text.")
+        parts = ["predicted", *(["std"] if std else []), *([] if level is None else ["lower", "upper"])]
+        targets = self.specification_.names[-self._outputs :]
+        ends = [f"_{name}" for name in targets] if self._outputs > 1 else [""]
+
+        def compute(rows: Any) -> list[Array]:
+            found = [*self.predict(rows, return_std=True)] if std else [self.predict(rows)]
+            if level is not None:
+                found.extend(np.moveaxis(self.predict_interval(rows, level), -1, 0))
+            return [column for part in found for column in part.reshape(len(part), -1).T]
+
+        names = [f"{prefix}{part}{end}" for part in parts for end in ends]
+        return write_predictions(self, X, path, keep, Results(names, compute))
 
     def score(self, X: TableLike, y: TargetsLike, sample_weight: WeightsLike | None = None) -> float:
         """Compute the coefficient of determination R² of the predictions.

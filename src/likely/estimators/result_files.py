@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import narwhals as nw
@@ -15,19 +16,35 @@ from likely.data.sources import numbered_once
 from likely.data.unseen import one_warning
 from likely.engines.result_files import arrow_column, columns_of, kept_columns, label_column, result_file
 from likely.errors import CellError, InputError, LikelyWarning, amount, listed, warn
-from likely.model.result_names import check_clash, result_names
+from likely.model.result_names import check_clash
 from likely.numerics.arrays import LARGEST_NUMBER
 from likely.numerics.progress import row_progress
 from likely.typing import AnyArray, Array
 
 
-def write_predictions(
-    model: Any, X: Any, path: Any, keep: str | Iterable[object], wanted: list[str], prefix: str
-) -> int:
-    """Write classes, class probabilities and the `wanted` further results of all rows to a file; their number."""
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What is written of each row: columns of numbers, with the most probable of `classes` before them."""
+
+    names: list[str]  # of the columns
+    compute: Callable[[Any], list[Array]]  # the numbers of some rows; the probabilities of the classes are the first
+    classes: AnyArray | None = None
+
+    def columns(self, numbers: list[Array], absent: AnyArray) -> dict[str, Any]:
+        """The columns as Arrow arrays, null in `absent` rows."""
+        import pyarrow as pa
+
+        found = [pa.array(values, mask=absent) for values in numbers]
+        if self.classes is not None:
+            codes = np.argmax(numbers[: len(self.classes)], axis=0)
+            found.insert(0, label_column(self.classes, codes, absent))
+        return dict(zip(self.names, found, strict=True))
+
+
+def write_predictions(model: Any, X: Any, path: Any, keep: str | Iterable[object], results: Results) -> int:
+    """Write results of all rows to a file; their number."""
     import pyarrow as pa
 
-    names = result_names(model.classes_.tolist(), prefix)
     source = source_of(X)
     chunks = numbered_once(source) if isinstance(source, PartSource) else iter([(whole_frame(X), 0)])
     total = None
@@ -40,19 +57,15 @@ def write_predictions(
             columns = columns_of(chunk)
             if kept is None:
                 kept = kept_columns(list(columns), keep)
-                check_clash([*names, *(prefix + name for name in wanted)], map(str, kept))
+                check_clash(results.names, map(str, kept))
             elif isinstance(keep, str) and not set(columns) <= set(kept):
                 added = listed([name for name in columns if name not in kept])
                 raise InputError(
                     f"The chunk from row {start} on has the column {added}, and the first chunk has not. Name the "
                     "columns to write in keep=."
                 )
-            probability, more, absent = _results(model, chunk, start, wanted)
-            results = {names[0]: label_column(model.classes_, probability.argmax(axis=1), absent)}
-            numbers = [*names[1:], *(prefix + name for name in wanted)]
-            for name, values in zip(numbers, [*probability.T, *more], strict=True):
-                results[name] = pa.array(values, mask=absent)
-            file.write(pa.table(_chosen(columns, kept, start) | results))
+            numbers, absent = _numbers(model, chunk, start, results)
+            file.write(pa.table(_chosen(columns, kept, start) | results.columns(numbers, absent)))
             rows, unanswered = rows + n_rows(chunk), unanswered + int(absent.sum())
             progress.read(n_rows(chunk))
     if unanswered:
@@ -64,8 +77,8 @@ def write_predictions(
     return rows
 
 
-def _results(model: Any, chunk: Any, start: int, wanted: list[str]) -> tuple[Array, list[Array], AnyArray]:
-    """Probabilities and further results of a chunk, whose first row has the number `start`, and the rows without.
+def _numbers(model: Any, chunk: Any, start: int, results: Results) -> tuple[list[Array], AnyArray]:
+    """The numbers of the rows of a chunk, whose first row has the number `start`, and the rows without.
 
     These have a finite number beyond 1e140. Another row stands for each of them, so that the others keep their numbers.
     """
@@ -76,13 +89,13 @@ def _results(model: Any, chunk: Any, start: int, wanted: list[str]) -> tuple[Arr
         rows = taken(features, place) if absent.any() else features
         rows = ChunkOf(rows, start) if start else rows
         try:
-            return model.predict_proba(rows), [getattr(model, name)(rows) for name in wanted], absent
+            return results.compute(rows), absent
         except CellError as error:
             beyond = _beyond_limit(features, error.name) & ~absent
             if not beyond.any():
                 raise
             absent |= beyond
-    return np.zeros((len(place), len(model.classes_))), [np.zeros(len(place)) for _ in wanted], absent
+    return [np.zeros(len(place))] * (len(results.names) - (results.classes is not None)), absent
 
 
 def _beyond_limit(features: Any, name: str | None) -> AnyArray:

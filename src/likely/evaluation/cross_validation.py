@@ -23,6 +23,7 @@ from likely.data.row_blocks import many
 from likely.data.row_hash import content_hashes
 from likely.data.source_rows import few_rows
 from likely.data.sources import check_targets
+from likely.data.target_checks import warn_target
 from likely.errors import InputError, MissingPatternsError, check_jobs
 from likely.estimators.base import Learner
 from likely.estimators.generative import is_generative_classifier, refuse_unseen
@@ -239,6 +240,7 @@ def _from_statistics(model: Learner, X: Any, y: Any, sample_weight: Any, options
     model._check_options()
     batches = model._batches(X, y, sample_weight, model._table, allow_unlabeled=True)
     whole = batches.first
+    warn_target(whole.counts)
     folding = Folds(whole, stratified_splits(options, whole))
     specification = model._specify(batches)
     collection = SharedCollection([specification])

@@ -17,6 +17,7 @@ from likely.data.batches import Batch, Batches
 from likely.data.frames import whole_frame
 from likely.data.row_blocks import many
 from likely.data.source_rows import RowSample
+from likely.data.target_checks import warn_target
 from likely.data.validation import read_table
 from likely.errors import InputError, LikelyError, NoEvidenceError, check_choice
 from likely.estimators.base import Learner
@@ -124,6 +125,8 @@ def select(
     options.check()
     whole = Batches(table, rows.y, rows.sample_weight, read_table, "select").first
     refuse_unlabeled(whole, given or {}, "select")
+    if not rows.is_part:  # else the fit to all rows warns
+        warn_target(whole.counts)
     splits = None if folds is None else stratified_splits(options, whole)
     folding = None if splits is None else Folds(whole, splits)
     models = given or _named(default_candidates(Batches.of([whole])))

@@ -23,6 +23,7 @@ from likely.data import row_draw
 from likely.data.batches import Batch
 from likely.data.parts import source_of
 from likely.data.row_hash import checksums, content_hashes, number_hashes, scrambled
+from likely.data.target_checks import warn_target
 from likely.errors import InputError, MissingPatternsError
 from likely.estimators.base import Learner
 from likely.estimators.generative import refuse_unseen
@@ -224,6 +225,7 @@ def cross_validate_source(model: Learner, X: Any, y: Any, sample_weight: Any, op
     except MissingPatternsError as error:
         raise MissingPatternsError(f"{error} For cross_validate: {REMEDY}") from None
     fit = with_covariances(Fit.of_collection(specification, collection, total), batches, model._calibrates)
+    warn_target(fit.statistics.counts)
     classes = fit.statistics.counts.classes
     models, baseline = [], []
     for (i, others), held_out in zip(sums_of_others(parts), parts, strict=True):

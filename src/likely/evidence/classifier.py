@@ -570,7 +570,7 @@ class EvidenceClassifier(Posterior):
         """All categories of a column in training: the views use the most frequent ones."""
         known = self.generative_._training_categories(column)
         if known is None:  # a column of few distinct numbers: at most this many values occur once
-            words = dict(self._vocabularies())[column]
+            words = tuple(word for word in dict(self._vocabularies())[column] if word is not None)  # None: forgotten
             rows = float(self.model_.class_weights.sum())
             known = TrainingCategories(words, min((len(words) + 1) / (rows + 1.0), 1.0))
         return known

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_array_equal
 
-from likely import EvidenceClassifier, NaiveBayes, SoftmaxRegression, TextClassifier, scan
-from likely.errors import InputError, InputTypeError, LikelyError
+from likely import EvidenceClassifier, GenerativeRegressor, NaiveBayes, SoftmaxRegression, TextClassifier, scan
+from likely.errors import InputError, InputTypeError, LikelyError, LikelyWarning
 from tests.helpers import load_table
 
 
@@ -323,3 +323,41 @@ def test_labels_beyond_64_bits_are_an_error_and_unsigned_labels_are_not(tmp_path
     assert pd.read_csv(path)["predicted"].tolist() == large.tolist()
     with pytest.raises(InputError, match="Use text labels"):
         NaiveBayes().fit(X, np.array([0, 0, 2**70, 2**70], dtype=object)).predict_to(X, path)
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("source", [lambda f: f, Chunks, pl.from_pandas])
+def test_predictions_of_a_regressor_are_those_of_its_methods(
+    tmp_path: Path, iris: pd.DataFrame, outputs: int, source: Any
+) -> None:
+    names = list(iris.columns[:-1])
+    targets = names[2:] if outputs == 2 else names[3]
+    model = GenerativeRegressor().fit(iris[names], targets)
+    path = tmp_path / "out.parquet"
+    assert model.predict_to(source(iris), path, keep=[iris.columns[-1]], std=True, level=0.8, prefix="m_") == len(iris)
+    found = pd.read_parquet(path)
+    mean, deviation = model.predict(iris, return_std=True)
+    interval = model.predict_interval(iris, level=0.8)
+    ends = [f"_{name}" for name in targets] if outputs == 2 else [""]
+    expected = {"predicted": mean, "std": deviation, "lower": interval[..., 0], "upper": interval[..., 1]}
+    assert found.columns.tolist() == [iris.columns[-1], *(f"m_{part}{end}" for part in expected for end in ends)]
+    for part, values in expected.items():
+        columns = [f"m_{part}{end}" for end in ends]
+        np.testing.assert_allclose(found[columns].to_numpy(), values.reshape(len(iris), -1), rtol=1e-12)
+    assert model.predict_to(iris, path, keep=[]) == len(iris)
+    assert pd.read_parquet(path).columns.tolist() == [f"predicted{end}" for end in ends]
+
+
+def test_rows_beyond_the_limit_of_numbers_have_no_predictions_by_a_regressor(
+    tmp_path: Path, iris: pd.DataFrame
+) -> None:
+    names = list(iris.columns[:-1])
+    model = GenerativeRegressor().fit(iris[names], names[0])
+    far = iris.assign(**{names[1]: iris[names[1]].where(iris.index != 7, 1e300)})
+    with pytest.warns(LikelyWarning, match="1 row has no prediction"):
+        model.predict_to(far, tmp_path / "out.parquet", keep=[])
+    found = pd.read_parquet(tmp_path / "out.parquet")["predicted"]
+    assert found.isna().to_numpy().nonzero()[0].tolist() == [7]
+    for options in ({"level": 1.0}, {"prefix": 3}):
+        with pytest.raises(LikelyError, match=next(iter(options))):
+            model.predict_to(iris, tmp_path / "out.csv", **options)

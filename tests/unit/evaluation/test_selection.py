@@ -64,6 +64,7 @@ def test_standard_errors_are_those_of_the_folds() -> None:
     assert other.ranking[0].log_loss != result.ranking[0].log_loss
 
 
+@pytest.mark.filterwarnings("ignore::likely.errors.TargetWarning")
 def test_the_baseline_leaves_each_row_out() -> None:
     y = np.array(["a"] * 30 + ["b"] * 19 + ["c"])
     result = likely.select(X[:50], y, {"naive": NaiveBayes()})

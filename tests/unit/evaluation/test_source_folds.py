@@ -239,6 +239,7 @@ def test_chunks_of_arrays_have_labels_and_weights_in_arrays() -> None:
 
 
 @pytest.mark.usefixtures("few")
+@pytest.mark.filterwarnings("ignore::likely.errors.TargetWarning")
 def test_a_class_that_is_in_one_fold_alone_has_probability_0_there() -> None:
     frame = mixed()[["length", "width", "species"]]
     frame.loc[17, "species"] = "rare"
@@ -298,6 +299,7 @@ def refused(model: Any, X: Any, y: Any, message: str, **options: Any) -> None:
 
 
 @pytest.mark.usefixtures("few")
+@pytest.mark.filterwarnings("ignore::likely.errors.TargetWarning")
 def test_what_needs_all_rows_at_a_time_is_an_error_that_names_the_remedy() -> None:
     frame = mixed()[["length", "width", "species"]]
     source = FrameParts(pieces(frame))
