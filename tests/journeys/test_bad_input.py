@@ -5,7 +5,6 @@ it had learnt.
 """
 
 import copy
-import datetime
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -101,9 +100,9 @@ def _with_cell(value: Any, row: int = 7, column: int = 1) -> Floats:
     return X
 
 
-def _objects_with(value: Any) -> NDArray[Any]:
+def _objects_with(value: Any, rows: int = 1) -> NDArray[Any]:
     X = _X.astype(object)
-    X[7, 1] = value
+    X[7 : 7 + rows, 1] = value
     return X
 
 
@@ -144,17 +143,13 @@ BAD_TABLES: dict[str, Refusal] = {
     "infinity in a Polars frame": Refusal(
         pl.DataFrame(_with_cell(np.inf), schema=["bill", "flipper", "mass"]), ("row 7", "'flipper'", "inf")
     ),
-    "text cells": Refusal(_objects_with("heavy"), ("row 7", "'heavy'", "not a number")),
-    "a text array": Refusal(_X.astype(str)[:, :2].astype("U5") + "x", ("row 0", "not a number")),
+    "text cells": Refusal(_objects_with("heavy", 2), ("row 7", "'heavy'", "not a number")),
+    "a text array": Refusal(np.full((20, 2), "heavy"), ("row 0", "not a number")),
     "a text column": Refusal(named(_X).assign(island="Biscoe"), ("'island'", "not a number", "encode")),
     "a categorical column": Refusal(
         named(_X).assign(island=pd.Categorical(["Biscoe", "Dream"] * 10)), ("'island'", "encode")
     ),
-    "a datetime column": Refusal(named(_X).assign(date=pd.Timestamp("2026-11-01")), ("'date'", "datetime")),
     "a duration column": Refusal(named(_X).assign(age=pd.Timedelta(days=1)), ("'age'", "duration")),
-    "a date column of Polars": Refusal(
-        pl.DataFrame({"bill": _X[:, 0], "date": [datetime.date(2026, 11, 1)] * 20}), ("'date'", "Convert it to numbers")
-    ),
     "a list column of Polars": Refusal(pl.DataFrame({"bill": _X[:, 0], "parts": [[1.0]] * 20}), ("'parts'",)),
     "an array of dates": Refusal(np.full((20, 2), np.datetime64("2026-11-01")), ("datetime64", "not numbers")),
     "an array of durations": Refusal(np.full((20, 2), np.timedelta64(1, "D")), ("timedelta64", "not numbers")),
@@ -692,7 +687,7 @@ def test_frames_with_other_columns_are_refused_with_their_names(estimator: Any, 
     data = {"bill": _X[:, 0], "flipper": _X[:, 1], "mass": _X[:, 2]}
     model = estimator().fit(library(data), _Y)
     message_of(lambda: model.predict(library({"bill": _X[:, 0], "flipper": _X[:, 1]})), ("mass",))
-    message_of(lambda: model.predict(library({**data, "year": _X[:, 0]})), ("year",))
+    assert_allclose(model.predict_proba(library({**data, "year": _X[:, 0]})), model.predict_proba(library(data)))
     message_of(lambda: model.predict(library({"bill": _X[:, 0], "wing": _X[:, 1], "mass": _X[:, 2]})), ("wing",))
     permuted = library(dict(reversed(data.items())))
     assert_allclose(model.predict_proba(permuted), model.predict_proba(library(data)))

@@ -376,8 +376,6 @@ def test_a_hundred_thousand_categories_are_counted_exactly() -> None:
 
 DAY = datetime.date(2026, 11, 1)
 STRANGE: dict[str, tuple[Any, str]] = {
-    "dates": (pl.Series([DAY] * 4), "Convert it to numbers"),
-    "times": (pl.Series([datetime.datetime(2026, 11, 1)] * 4), "Convert it to numbers"),
     "durations": (pl.Series([datetime.timedelta(days=1)] * 4), "Convert it to numbers"),
     "lists": (pl.Series([[1.0, 2.0]] * 4), "Drop it"),
     "structs": (pl.Series([{"u": 1}] * 4), "Drop it"),
@@ -396,10 +394,9 @@ def test_columns_of_other_types_are_refused_with_advice(kind: str, model: Any) -
 
 
 @both_models
-@pytest.mark.parametrize("value", [pd.Timestamp("2026-11-01"), pd.Timedelta(days=1)], ids=["dates", "durations"])
-def test_dates_and_durations_of_pandas_are_refused_with_advice(value: Any, model: Any) -> None:
+def test_durations_of_pandas_are_refused_with_advice(model: Any) -> None:
     with pytest.raises(InputError, match=r"Column 'when' .*Convert it to numbers"):
-        model().fit(pd.DataFrame({"bill": [1.0, 2.0], "when": [value, value]}), ["a", "b"])
+        model().fit(pd.DataFrame({"bill": [1.0, 2.0], "when": [pd.Timedelta(days=1)] * 2}), ["a", "b"])
 
 
 @pytest.mark.parametrize(
@@ -407,7 +404,7 @@ def test_dates_and_durations_of_pandas_are_refused_with_advice(value: Any, model
     [
         ([1.0], "Column 'parts', row 1: .*Encode such values"),
         ({"u": 1}, "Column 'parts', row 1: .*Encode such values"),
-        (DAY, "Column 'parts' has dates or times .row 1: .*Convert it to numbers"),
+        (DAY, "Column 'parts', row 1: .*Encode such values"),
     ],
     ids=["lists", "mappings", "dates"],
 )

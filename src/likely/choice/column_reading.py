@@ -131,7 +131,7 @@ class _Column:
             return self._numbers()
         if column.first() is None:
             return self._text() if wanted in ("text", "category") else ColumnReading(self.name, "category")
-        if wanted in ("text", "category") or (wanted is None and _has_declared_categories(column)):
+        if wanted in ("text", "category") or (wanted is None and self._has_declared_categories(column)):
             return self._text()
         return self._of_text()
 
@@ -153,8 +153,18 @@ class _Column:
         declared = self.declared == "category"
         dates = isinstance(self.table.column(self.place), DateColumn)
         categories = self.table.categories([self.place])[0]
-        width = 0 if dates else _width((categories.normalized() if self.normalize else categories).vocabulary)
-        return ColumnReading(self.name, "category", width=width, normalized=self.normalize, declared=declared)
+        words = (categories.normalized() if self.normalize else categories).vocabulary
+        width, mixed = 0 if dates else _width(words), not all(isinstance(word, str) for word in words)
+        normalized = self.normalize
+        return ColumnReading(self.name, "category", width=width, normalized=normalized, declared=declared, mixed=mixed)
+
+    def _has_declared_categories(self, column: Any) -> bool:
+        """Whether the user gave the column a categorical type: dictionaries of Arrow are also a way to store text."""
+        if not isinstance(column, CategorySeries):
+            return False
+        if column.series.implementation.is_pyarrow():
+            return not any(isinstance(word, str) for word in self.table.categories([self.place])[0].vocabulary)
+        return column.series.dtype == nw.Categorical or isinstance(column.series.dtype, nw.Enum)
 
     def texts(self) -> tuple[list[str], Any]:
         """The distinct values as text, and the number of rows of each."""
@@ -229,14 +239,6 @@ class _Column:
 def _varies(values: Any) -> bool:
     known = values[~np.isnan(values)]
     return len(known) > 0 and bool(known.min() < known.max())
-
-
-def _has_declared_categories(column: Any) -> bool:
-    """Whether the user gave the column a categorical type: dictionaries of Arrow are a way to store text."""
-    if not isinstance(column, CategorySeries) or column.series.implementation.is_pyarrow():
-        return False
-    kind = column.series.dtype
-    return kind == nw.Categorical or isinstance(kind, nw.Enum)
 
 
 def _width(values: Sequence[Any]) -> int:

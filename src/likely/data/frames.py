@@ -44,8 +44,8 @@ def input_names(X: Any) -> tuple[str, ...] | None:
     """The names of the columns of a frame or a scan; None for arrays and other sources."""
     if is_frame(X):
         return tuple(map(str, column_names(X)))
-    columns = getattr(X, "columns", None)
-    return tuple(columns) if isinstance(columns, tuple) else None
+    scanned = type(X).__module__.startswith("likely.")
+    return tuple(X.columns) if scanned and hasattr(X, "columns") else None
 
 
 def whole_frame(X: Any) -> Any:

@@ -169,7 +169,8 @@ class Chunks(PartSource):
 
     def head(self) -> Iterator[Any]:
         """The first chunks, which the next pass does not read again."""
-        seen, rest = self._begun = ([], self._read())
+        seen, rest = self._begun = self._begun or ([], self._read())
+        yield from list(seen)
         for chunk in rest:
             seen.append(chunk)
             yield chunk

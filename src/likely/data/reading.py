@@ -90,6 +90,7 @@ class ColumnReading:
     periodic: bool = True  # whether the model has a family for the periodic parts of dates
     empty: bool = False  # whether no training row has a value
     boolean: bool = False  # whether True and False, in any case, are 1 and 0
+    mixed: bool = False  # whether some categories are numbers, which are not the text of their digits
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -120,6 +121,8 @@ class ColumnReading:
             return [(values, "number") for values in self._dates(table, j, quiet)]
         if self.kind == "number":
             return [self._numbers(table, j, quiet)]
+        if kind != "category" and self.mixed:
+            return [(column, kind)]
         if kind != "category":
             column = _digits(table.categories([j])[0], table.rows, self.width)
         if self.normalized:

@@ -74,8 +74,12 @@ def columns(X: Any, y: Any = None, families: Any = None, types: Any = None, norm
         Rows.
     y : array-like of shape (n_samples,) or str, default=None
         Class labels, or the name of the column of X that has them. None treats all rows as one class.
-    families, types, normalize
-        Options of `GenerativeClassifier`.
+    families : Family or dict of column(s) to Family, default=None
+        Families of columns, as in `GenerativeClassifier`.
+    types : mapping of column to {'number', 'text', 'category', 'date'}, default=None
+        How columns are read, where their values should not decide.
+    normalize : bool, default=False
+        Whether categories that differ in blanks at their ends or in case only are the same.
 
     Returns
     -------

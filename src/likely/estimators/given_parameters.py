@@ -86,7 +86,7 @@ def from_parameters(
     >>> counts = GenerativeClassifier.from_parameters(
     ...     [0.7, 0.3], families={"visits": Poisson()}, parameters={"visits": {"rate": [2.0, 5.0]}}
     ... )
-    >>> counts.predict_proba([[4.0]]).round(3)
+    >>> counts.predict_proba([{"visits": 4.0}]).round(3)
     array([[0.547, 0.453]])
     """
     labels, order = _classes(classes, class_prior, means, parameters)
