@@ -47,7 +47,7 @@ from likely import (
 )
 from likely.data.batches import Batches
 from likely.data.validation import read_table
-from likely.errors import DeadComponentWarning, InputError, NotConvergedWarning
+from likely.errors import DeadComponentWarning, InputError, NotConvergedWarning, NotEstimableError
 from tests.helpers import load_reference, load_table
 
 SHARINGS: list[Any] = [True, False, [[0, 2]]]
@@ -1070,3 +1070,16 @@ def test_a_mixture_does_not_depend_on_the_order_and_the_chunks_of_rows(in_parts:
     found = MixtureModel(3, Gaussian(), n_init=3, random_state=0).fit(source)
     assert_allclose(found.log_density(rows), whole.log_density(rows), rtol=1e-9)
     assert_allclose(np.sort(found.statistics_.counts.weight), 300.0, rtol=0.05)
+
+
+@pytest.mark.filterwarnings("ignore::likely.errors.NotConvergedWarning")
+def test_a_covariance_that_becomes_singular_in_em_has_no_maximum() -> None:
+    _ = np.nan
+    X = np.array([
+        [_, _, _, 0, 0], [0, 0, _, _, _], [_, 0, _, _, _], [_, _, -1, _, _], [_, _, _, _, _], [1, _, _, _, 0],
+        [_, _, _, -1, -2], [_, _, _, _, _], [_, 3, _, _, 0], [_, _, -1, _, 2], [_, -1, 1, -1, _], [1, _, _, 1, 0],
+        [1, 1, _, _, _], [_, _, _, _, _], [_, _, 0, _, 0],
+    ])  # fmt: skip
+    y = np.array([1, 1, 0, 1, 1, None, 0, 1, None, None, 1, 1, 0, 0, 1], dtype=object)
+    with pytest.raises(NotEstimableError, match=r"maximum of the likelihood|likelihood has no maximum"):
+        LinearDiscriminant(max_iter=60).fit(X, y)
