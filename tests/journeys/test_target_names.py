@@ -130,6 +130,19 @@ def test_transformers_leave_the_column_out_that_holds_the_labels() -> None:
     assert_allclose(model.impute(incomplete, "t"), model.impute(incomplete[["u", "v"]], incomplete["t"]))
 
 
+@pytest.mark.parametrize("library", list(LIBRARIES))
+def test_the_imputer_returns_its_own_columns_alone(library: str) -> None:
+    table = columns()
+    table["u"] = np.where(np.arange(len(table["u"])) == 3, np.nan, table["u"])
+    table["w"] = np.abs(table["w"])
+    table.pop("z")
+    frame = LIBRARIES[library](table)
+    imputer = Imputer(NaiveBayes()).fit(frame, "t", sample_weight="w")
+    for filled in (imputer.transform(frame), imputer.fit_transform(frame, "t", sample_weight="w")):
+        names = filled.column_names if library == "arrow" else list(filled.columns)
+        assert names == list(imputer.get_feature_names_out()) == ["u", "v"]
+
+
 @pytest.mark.parametrize("model", [*CLASSIFIERS, GenerativeRegressor()], ids=lambda model: type(model).__name__)
 def test_names_of_targets_may_be_numbers(model: Any) -> None:
     table = columns()

@@ -360,6 +360,20 @@ def test_what_lost_its_last_row_leaves_no_trace() -> None:
     agree(model, NaiveBayes(APART).fit(X[~gone], y[~gone]), X, 1e-8)
 
 
+@pytest.mark.parametrize("location", [1e6, 1e7, 1e8, 1e9])
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+def test_rows_far_from_zero_are_forgotten(covariance: str, location: float) -> None:
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(34, 2)) + location, np.array(["a", "b"])[np.arange(34) % 2]
+        left = np.arange(34) < 2 * (1 + seed // 2)
+        family = Gaussian(covariance, shared=bool(seed % 2))
+        model = GenerativeClassifier(family, calibration=None).fit(X, y).forget(X[~left], y[~left])
+        if left.sum() > 8:
+            again = GenerativeClassifier(family, calibration=None).fit(X[left], y[left])
+            np.testing.assert_allclose(model.predict_proba(X), again.predict_proba(X), atol=1e-14 * location)
+
+
 def test_everything_can_be_forgotten_and_something_else_learnt() -> None:
     X, y = measures()
     model = LinearDiscriminant().fit(X, y).forget(X, y)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,7 @@ from likely import (
 )
 from likely.data.batches import Batches
 from likely.data.validation import read_table
-from likely.errors import DeadComponentWarning, InputError, NotConvergedWarning
+from likely.errors import DeadComponentWarning, InputError, NotConvergedWarning, NotEstimableError
 from tests.helpers import load_reference, load_table
 
 SHARINGS: list[Any] = [True, False, [[0, 2]]]
@@ -1070,3 +1071,30 @@ def test_a_mixture_does_not_depend_on_the_order_and_the_chunks_of_rows(in_parts:
     found = MixtureModel(3, Gaussian(), n_init=3, random_state=0).fit(source)
     assert_allclose(found.log_density(rows), whole.log_density(rows), rtol=1e-9)
     assert_allclose(np.sort(found.statistics_.counts.weight), 300.0, rtol=0.05)
+
+
+@pytest.mark.filterwarnings("ignore::likely.errors.NotConvergedWarning")
+def test_a_covariance_that_becomes_singular_in_em_has_no_maximum() -> None:
+    _ = np.nan
+    X = np.array([
+        [_, _, _, 0, 0], [0, 0, _, _, _], [_, 0, _, _, _], [_, _, -1, _, _], [_, _, _, _, _], [1, _, _, _, 0],
+        [_, _, _, -1, -2], [_, _, _, _, _], [_, 3, _, _, 0], [_, _, -1, _, 2], [_, -1, 1, -1, _], [1, _, _, 1, 0],
+        [1, 1, _, _, _], [_, _, _, _, _], [_, _, 0, _, 0],
+    ])  # fmt: skip
+    y = np.array([1, 1, 0, 1, 1, None, 0, 1, None, None, 1, 1, 0, 0, 1], dtype=object)
+    with pytest.raises(NotEstimableError, match=r"maximum of the likelihood|likelihood has no maximum"):
+        LinearDiscriminant(max_iter=60).fit(X, y)
+
+
+def test_em_that_ends_after_one_iteration_of_a_round_reports_no_infinite_change() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"t": [f"w{i}" for i in rng.integers(6, size=30)], "x": rng.normal(size=30).round(1)})
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        for max_iter in range(1, 60):
+            MixtureModel(2, n_init=1, random_state=0, max_iter=max_iter).fit(frame)
+    messages = [str(each.message) for each in found if each.category is NotConvergedWarning]
+    assert not [message for message in messages if "inf" in message]
+    single = [message for message in messages if "no change is known after one iteration with these priors" in message]
+    assert single[0].startswith("EM did not converge in 1 iteration (no change is known")
+    assert len(single) > 1

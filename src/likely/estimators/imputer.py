@@ -9,7 +9,7 @@ import scipy.sparse
 from sklearn.base import TransformerMixin, clone, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from likely.data.frames import rows_and_target, split_target
+from likely.data.frames import as_narwhals, column_names, is_frame, rows_and_target, split_target
 from likely.data.sources import is_source
 from likely.errors import InputError, InputTypeError
 from likely.estimators.generative import JointDensity
@@ -124,7 +124,7 @@ class Imputer(TransformerMixin, NamedOptions):
         Parameters
         ----------
         X : array-like or frame of shape (n_samples, n_features)
-            Rows with the columns of the training rows.
+            Rows with the columns of the training rows. Other columns, such as labels and weights, are not returned.
 
         Returns
         -------
@@ -132,7 +132,11 @@ class Imputer(TransformerMixin, NamedOptions):
             X without missing values, as the same kind of table.
         """
         check_is_fitted(self)
-        return self.model_.impute(X)
+        found = self.model_.impute(X)
+        if not (hasattr(self, "feature_names_in_") and is_frame(found)):
+            return found
+        known = column_names(found)
+        return as_narwhals(found).select([name for name in self.feature_names_in_ if name in known]).to_native()
 
     def get_feature_names_out(self, input_features: object = None) -> Any:
         """Return the names of the columns, which the transformer does not change.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -10,7 +12,7 @@ from sklearn.base import clone
 
 from likely.data.batches import Batches
 from likely.data.table import Table
-from likely.errors import InputError
+from likely.errors import InputError, NotEstimableError
 from likely.estimators.generative import JointDensity
 from likely.evidence.densities import LEAST, SummedRows, batch_of, relative_to_best
 from likely.evidence.encoding import Encoding
@@ -23,6 +25,18 @@ from likely.numerics.caches import cached_property
 from likely.numerics.shapes import Shape
 from likely.statistics.joint import JointStatistics
 from likely.typing import Array
+
+
+@contextmanager
+def _named(title: str) -> Iterator[None]:
+    """Errors about parameters that have no estimate, with the view and why it needs one from fewer rows."""
+    try:
+        yield
+    except NotEstimableError as error:
+        raise NotEstimableError(
+            f"views, {title}: {error} The weights of views are learnt on rows that are left out, so the model needs an "
+            "estimate without some rows of each class."
+        ) from None
 
 
 class ModelView(View):
@@ -39,7 +53,8 @@ class ModelView(View):
         model = clone(self.estimator)
         model._check_options()
         batches = Batches.of([batch_of(rows, rows.rows.table)])
-        fit = model._fit_rows(model._specify(batches), batches)
+        with _named(self.name):
+            fit = model._fit_rows(model._specify(batches), batches)
         if fit.history is not None:
             raise InputError(
                 f"views: {model!r} is fitted by EM over the rows, and has no leave-one-out evidence. Leave it out."
@@ -70,14 +85,16 @@ class FittedModelView(SummedRows, FittedView):
 
     @cached_property
     def model(self) -> JointModel:
-        model, _ = self.specification.estimate(self.statistics)
+        with _named(self.title):
+            model, _ = self.specification.estimate(self.statistics)
         return model.with_log_prior(np.zeros(len(model.classes)))
 
     def terms(self, rows: EncodedRows) -> Array:
         return relative_to_best(self.model.evidence(rows.table))[None]
 
     def left_out(self, rows: TrainingRows) -> Array:
-        return relative_to_best(self.left_out_evidence(rows.rows.table, rows))[None]
+        with _named(self.title):
+            return relative_to_best(self.left_out_evidence(rows.rows.table, rows))[None]
 
     def contributions(self, rows: EncodedRows, weights: Array) -> Array:
         found = self.model.explain(rows.table)

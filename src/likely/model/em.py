@@ -210,9 +210,11 @@ def iterate(
 
 
 def _warn_not_converged(objective: Sequence[float], weight: float, iterations: int, tol: float) -> None:
-    change = abs(objective[-1] - objective[-2]) / max(weight, 1e-300) if len(objective) > 1 else np.inf
+    change = "no change is known after one iteration with these priors"
+    if len(objective) > 1:
+        change = f"last change {abs(objective[-1] - objective[-2]) / max(weight, 1e-300):.1e} per row"
     warn(
-        f"EM did not converge in {iterations} iterations (last change {change:.1e} per row, tol={tol:g}). "
+        f"EM did not converge in {iterations} iteration{'' if iterations == 1 else 's'} ({change}, tol={tol:g}). "
         "Increase max_iter or tol, where the estimator has them.",
         NotConvergedWarning,
     )

@@ -346,7 +346,9 @@ class Moments:
         add_outer(scatter, left.group, -factor, step)
         before = np.maximum(left.squares, 0.0)
         fewer = left._over_groups(across(right.rows)) > 0.0
-        noise = combined_noise(left.noise, right.noise, np.where(fewer, 64 * EPS * before, 0.0))
+        between = 2.0 * EPS * (np.abs(left.mean) + np.abs(right.mean))  # rounding error of the step between the means
+        moved = left._over_groups(across(factor) * (2.0 * np.abs(step) + between) * between)
+        noise = combined_noise(left.noise, right.noise, np.where(fewer, 64 * EPS * before + moved, 0.0))
         assert noise is not None
         _check_last(left, right, gone, noise)
         result = type(self)(left.classes, rows, weight, mean, scatter, left.sharing, left.coordinates, noise=noise)

@@ -260,6 +260,15 @@ def test_other_views_are_named(views: Any, words: str) -> None:
         small(views).fit(*numbers())
 
 
+def test_a_view_that_is_singular_without_the_rows_of_a_fold_is_named() -> None:
+    rng = np.random.default_rng(0)
+    X, y = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc")), np.repeat(["u", "v", "w"], [20, 36, 4])
+    message = r"views, QuadraticDiscriminant: .* Remedies: shrinkage=0\.1, .* rows that are left out"
+    with pytest.raises(NotEstimableError, match=message):
+        small(["columns", QuadraticDiscriminant()]).fit(X, y)
+    small(["columns", QuadraticDiscriminant(shrinkage=0.1)]).fit(X, y)
+
+
 def test_a_view_that_cannot_be_estimated_gives_its_remedies() -> None:
     X, y = numbers()
     X.loc[y == "a", "w"] = X.loc[y == "a", "x"]

@@ -4,8 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
+from likely.errors import NotEstimableError
 from likely.numerics.block_sizes import TOGETHER
 from likely.typing import AnyArray, Array
+
+
+def _inverse(precision: Array) -> Array:
+    """The inverses of some matrices, which EM under maximum likelihood may have made singular."""
+    try:
+        return np.asarray(np.linalg.inv(precision), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        raise NotEstimableError(
+            "The covariance of missing values given the observed ones is singular up to rounding: EM approaches a "
+            "covariance without a maximum of the likelihood. Use estimation='bayes' or 'map', "
+            "covariance='diagonal', or drop columns with many missing values."
+        ) from None
 
 
 class MissingValues:
@@ -28,7 +41,7 @@ class MissingValues:
                     self.logs[index], inverse = np.log(inner[:, 0, 0]), 1.0 / inner
                 else:
                     self.logs[index] = np.linalg.slogdet(inner)[1]
-                    inverse = np.asarray(np.linalg.inv(inner), dtype=np.float64)
+                    inverse = _inverse(inner)
                 self._parts.append((index, columns, inverse))
 
     def fill(self, centred: Array) -> None:
