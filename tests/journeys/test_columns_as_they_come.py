@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import warnings
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,12 @@ from likely import (
     LinearDiscriminant,
     MixtureModel,
     NaiveBayes,
+    QuadraticDiscriminant,
     SoftmaxRegression,
     VonMises,
     scan,
 )
-from likely.errors import ColumnWarning, InputError
+from likely.errors import ColumnWarning, InputError, LeakWarning
 
 ROWS = 400
 CLASSIFIERS = [
@@ -141,14 +143,13 @@ def test_dates_equal_their_parts_computed_by_pandas() -> None:
             "year": when.dt.year,
             "month": when.dt.month,
             "weekday": when.dt.day_of_week,
-            "day_of_year": when.dt.day_of_year,
             "hour": when.dt.hour + when.dt.minute / 60 + when.dt.second / 3600,
         }
     )
     by_hand = LinearDiscriminant().fit(parts, frame["y"])
     model = LinearDiscriminant().fit(frame[["moment"]], frame["y"])
     np.testing.assert_allclose(model.predict_proba(frame), by_hand.predict_proba(parts), atol=1e-6)
-    assert model.coef_.shape == (1, 6)
+    assert model.coef_.shape == (1, 5)
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "arrow", "objects", "text", "zoned"])
@@ -252,15 +253,18 @@ def test_codes_with_leading_zeros_and_their_numbers_are_the_same() -> None:
 def test_types_decide_how_a_column_is_read(kind: str) -> None:
     frame = pd.DataFrame({"v": ["2020-01", "2020-02", "2021-07", "2021-08"] * 25, "w": range(100)})
     y = ["a", "a", "b", "b"] * 25
-    model = GenerativeClassifier(types={"v": kind})
-    if kind == "number":
-        with pytest.warns(ColumnWarning, match="100 values that are not"):
-            model.fit(frame, y)
-    else:
-        model.fit(frame, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LeakWarning)
+        model = GenerativeClassifier(types={"v": kind}).fit(frame, y)
     found = model.columns_.set_index("column").decision["v"]
-    expected = {"number": "set aside", "text": "Categorical", "category": "Categorical", "date": "expanded to"}
+    expected = {"number": "Categorical", "text": "Categorical", "category": "Categorical", "date": "expanded to"}
     assert found.startswith(expected[kind])
+
+
+def test_text_without_any_number_that_is_declared_to_be_numbers_is_an_error() -> None:
+    frame = pd.DataFrame({"v": ["low", "high"] * 20, "w": range(40)})
+    with pytest.raises(InputError, match="no value is a number, such as 'high'"):
+        GenerativeClassifier(types={"v": "number"}).fit(frame, [0, 1] * 20)
 
 
 def test_types_name_columns_and_kinds_that_exist() -> None:
@@ -391,3 +395,80 @@ def test_marks_of_missing_values_among_numbers_are_missing_without_a_warning() -
     clean = pd.DataFrame({"v": pd.Series(values, dtype=float), "c": frame["c"]})
     np.testing.assert_allclose(probabilities, GenerativeClassifier().fit(clean, y).predict_proba(clean), atol=1e-12)
     assert model.columns_["missing"].tolist() == [20, 0]
+
+
+def years() -> tuple[pd.DataFrame, Any]:
+    """Dates of three years, whose number of days is a linear function of the year and the day of the year."""
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 2, 200)
+    when = pd.Timestamp("2021-01-01") + pd.to_timedelta(rng.integers(0, 900, 200) + 100 * y, "D")
+    return pd.DataFrame({"when": when, "x": rng.normal(y)}), y
+
+
+@pytest.mark.parametrize("model", [LinearDiscriminant(), QuadraticDiscriminant(), SoftmaxRegression()])
+def test_linear_and_quadratic_models_have_no_part_of_a_date_that_depends_on_the_others(model: Any) -> None:
+    X, y = years()
+    model.fit(X, y)
+    assert model.columns_["decision"][0] == "expanded to when.days, when.year, when.month, when.weekday"
+    assert np.isfinite(model.predict_proba(X)).all()
+
+
+@pytest.mark.parametrize("name", ["when.month", "when.days"])
+@pytest.mark.parametrize("model", [GenerativeClassifier(), EvidenceClassifier(), LinearDiscriminant()])
+def test_a_column_with_the_name_of_a_part_of_a_date_is_an_error(model: Any, name: str) -> None:
+    X, y = years()
+    with pytest.raises(InputError, match=rf"'when' has dates, .*'{name}', and X has a column of this name"):
+        model.fit(X.rename(columns={"x": name}), y)
+
+
+@pytest.mark.parametrize("model", [GenerativeClassifier(), EvidenceClassifier(n_trees=2)])
+def test_a_part_of_a_date_can_be_left_out(model: Any) -> None:
+    X, y = years()
+    model.set_params(families={"when.year": None}).fit(X, y)
+    assert "when.year" not in model.columns_["decision"][0]
+    with pytest.raises(InputError, match=r"'when.hour', which is not in X"):
+        model.set_params(families={"when.hour": None}).fit(X, y)
+
+
+def test_models_of_dates_that_vary_in_other_ways_are_added_with_the_same_families() -> None:
+    X, y = years()
+    early = (X["when"] < "2021-12-01").to_numpy()
+    first, second = (GenerativeClassifier().fit(X[rows], y[rows]) for rows in (~early, early))
+    with pytest.raises(InputError, match=r"'when.year'.* of one model only.*families=first.families_"):
+        first + second
+    for families in (first.families_, second.families_):
+        one, other = (GenerativeClassifier(families).fit(X[rows], y[rows]) for rows in (~early, early))
+        both = GenerativeClassifier(families, calibration=None).fit(X, y)
+        sums = one + other
+        sums.set_params(calibration=None)
+        np.testing.assert_allclose(sums.log_density(X), both.log_density(X), atol=1e-8)
+    with pytest.raises(InputError, match=r"'when.year'.*partial_fit"):
+        LinearDiscriminant().fit(X[~early], y[~early]) + LinearDiscriminant().fit(X[early], y[early])
+
+
+def test_numbers_among_text_in_a_column_of_objects_are_numbers() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 200)
+    for kind in (np.float64, float, lambda value: Decimal(f"{value:.3f}")):
+        cells = [kind(value) if i else "unknown" for i, value in enumerate(rng.normal(y))]
+        with pytest.warns(ColumnWarning, match="'unknown', read as missing"):
+            model = GenerativeClassifier().fit(pd.DataFrame({"x": cells}), y)
+        assert model.columns_["decision"][0] == "Gaussian"
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_dates_declared_to_be_numbers_are_one_column_of_days(text: bool) -> None:
+    X, y = years()
+    X = X.assign(when=X["when"].astype(str)) if text else X
+    days = (pd.to_datetime(X["when"]) - pd.Timestamp(0)) / pd.Timedelta(days=1)
+    model = GenerativeClassifier(types={"when": "number"}).fit(X, y)
+    by_hand = GenerativeClassifier().fit(X.assign(when=days.astype(int)), y)
+    np.testing.assert_allclose(model.predict_proba(X), by_hand.predict_proba(X.assign(when=days)), atol=1e-12)
+
+
+def test_numbers_of_columns_after_a_date_are_an_error() -> None:
+    X, y = years()
+    rows = X.to_numpy(dtype=object)
+    with pytest.raises(InputError, match="'x0' become several columns. Name the column"):
+        GenerativeClassifier({1: Gaussian()}).fit(rows, y)
+    assert GenerativeClassifier({"x1": Gaussian()}).fit(rows, y).columns_["decision"][1] == "Gaussian"

@@ -147,8 +147,8 @@ class ColumnReading:
             present = np.flatnonzero(~np.isnan(column))
             if len(present):
                 raise InputError(
-                    f"Column {self.name!r}, row {table.number(int(present[0]))}: {column[present[0]]!r} is a number, "
-                    "and the training rows had dates. Convert the column to dates, or to text such as '2026-01-31'."
+                    f"Column {self.name!r}, row {table.number(int(present[0]))}: {column[present[0]].item()!r} is a "
+                    "number, and the training rows had dates. Convert the column to dates, or to text such as '2026-01-31'."
                 )
             return [np.full(table.rows, np.nan)] * len(self.names)
         instants = column.instants if isinstance(column, DateColumn) else self._instants(table, j, quiet)
