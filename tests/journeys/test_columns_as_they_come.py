@@ -469,6 +469,59 @@ def test_dates_declared_to_be_numbers_are_one_column_of_days(text: bool) -> None
 def test_numbers_of_columns_after_a_date_are_an_error() -> None:
     X, y = years()
     rows = X.to_numpy(dtype=object)
-    with pytest.raises(InputError, match="'x0' become several columns. Name the column"):
+    with pytest.raises(InputError, match=r"'x0' become several columns\. Name the column"):
         GenerativeClassifier({1: Gaussian()}).fit(rows, y)
     assert GenerativeClassifier({"x1": Gaussian()}).fit(rows, y).columns_["decision"][1] == "Gaussian"
+
+
+LIBRARIES: dict[str, Any] = {
+    "pandas": lambda frame: frame.set_axis(frame.index[::-1]),
+    "objects": lambda frame: frame.astype(object),
+    "polars": pl.from_pandas,
+    "arrow": lambda frame: pa.Table.from_pandas(frame, preserve_index=False),
+    "array": lambda frame: frame.to_numpy(dtype=object),
+}
+
+
+def cells(rows: Any) -> list[list[Any]]:
+    """The columns of a frame of any library, or of an array, as lists."""
+    if isinstance(rows, np.ndarray):
+        return rows.T.tolist()
+    return [column.to_list() for column in nw.from_native(rows, eager_only=True).iter_columns()]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_imputed_and_sampled_prices_are_numbers(library: str) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(100.0, 20.0, 200).round(2)
+    frame = pd.DataFrame({"x": x + rng.normal(size=200), "price": [f"${v:.2f}" for v in x]})
+    turn = LIBRARIES[library]
+    model = Imputer().fit(turn(frame))
+    gaps = frame.assign(price=frame["price"].where(np.arange(200) % 3 > 0, None))
+    for rows, index in ((frame, np.arange(200)), (gaps, np.flatnonzero(np.arange(200) % 3))):
+        price = np.array(cells(model.transform(turn(rows)))[1], dtype=float)
+        np.testing.assert_array_equal(price[index], x[index])
+        assert np.corrcoef(price, x)[0, 1] > 0.9
+    sample = model.model_.sample(5, random_state=0)[0]
+    assert all(isinstance(value, float) and 0.0 < value < 200.0 for value in cells(sample)[1])
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_imputed_and_sampled_dates_are_dates(library: str) -> None:
+    X, _ = years()
+    gaps = X.assign(when=X["when"].where(np.arange(200) % 3 > 0))
+    turn, column = LIBRARIES[library], "x0" if library == "array" else "when"
+    model = Imputer(MixtureModel(families={column: Gaussian()})).fit(turn(X))
+    found = pd.to_datetime(pd.Series(cells(model.transform(turn(gaps)))[0]))
+    assert found.between("2021-01-01", "2024-01-01").all()
+    assert (found[np.arange(200) % 3 > 0] == X["when"][np.arange(200) % 3 > 0]).all()
+    sample = pd.to_datetime(pd.Series(cells(model.model_.sample(5, random_state=0)[0])[0]))
+    assert sample.between("2020-01-01", "2025-01-01").all()
+    assert (sample == sample.dt.floor("D")).all()
+
+
+def test_codes_that_come_as_numbers_are_imputed_as_numbers() -> None:
+    rng = np.random.default_rng(0)
+    train = pd.DataFrame({"x": rng.normal(size=100), "zip": rng.choice(["02139", "10001"], 100)})
+    gaps = train.assign(zip=np.where(np.arange(100) % 3, train["zip"].astype(float), np.nan))
+    assert set(Imputer().fit(train).transform(gaps)["zip"]) == {2139.0, 10001.0}

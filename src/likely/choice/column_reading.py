@@ -15,14 +15,13 @@ from likely.data.categories import CategorySeries
 from likely.data.date_columns import DateColumn
 from likely.data.date_text import date_form, date_parts
 from likely.data.number_text import PLAIN, NumberForm, number_form
-from likely.data.reading import CLOCK, ISO, KINDS, SHOWN, ColumnReading, Reading, TrainingReader, marked
+from likely.data.reading import CLOCK, DAY, ISO, KINDS, SHOWN, ColumnReading, Reading, TrainingReader, marked
 from likely.data.table import Table, features_of
 from likely.errors import ColumnWarning, InputError, amount, check_choice, listed, nearest, warn
 from likely.families.base import Family
 from likely.model.plans import column_index
 
 Reader: TypeAlias = Callable[[Any, int], Table]
-DAY = 86_400_000_000  # microseconds
 YEAR = 366.0  # days, up to which the day of the year is the number of days
 HALF = 0.5  # proportion of the first rows of a source, from which a sample decides
 PARTS = ("days", "year", "month", "weekday", "day_of_year", "hour")  # of dates and times
@@ -242,7 +241,8 @@ class _Column:
                 f"types[{self.name!r}]='date': {problem}. Write dates as 2026-01-31 or 2026-01-31T10:00:00."
             )
         if self.declared == "number":
-            raise InputError(f"types[{self.name!r}]='number': no value is a number, such as {min(texts)!r}. Drop the entry.")
+            text = min(texts)
+            raise InputError(f"types[{self.name!r}]='number': no value is a number, such as {text!r}. Drop the entry.")
         return replace(self._text(), doubtful=bool(doubt or unclear))
 
     def _strays(self, texts: Sequence[str], counts: Any, lost: Any, what: str) -> float:
