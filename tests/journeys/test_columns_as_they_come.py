@@ -525,3 +525,18 @@ def test_codes_that_come_as_numbers_are_imputed_as_numbers() -> None:
     train = pd.DataFrame({"x": rng.normal(size=100), "zip": rng.choice(["02139", "10001"], 100)})
     gaps = train.assign(zip=np.where(np.arange(100) % 3, train["zip"].astype(float), np.nan))
     assert set(Imputer().fit(train).transform(gaps)["zip"]) == {2139.0, 10001.0}
+
+
+def test_a_summary_counts_the_columns_of_a_joint_density_once() -> None:
+    rng = np.random.default_rng(0)
+    y = np.repeat([False, True], 150)
+    z = rng.normal(size=300)
+    amount = np.exp(2.0 * z + rng.normal(size=300) * 0.3 + y)
+    spent = np.where(rng.random(300) < 0.6 - 0.2 * y, 0.0, np.exp(rng.normal(5.0 + y, 1.0, 300)))
+    X = pd.DataFrame({"x": z + 0.3 * rng.normal(size=300), "amount": amount, "spent": spent})
+    model = GenerativeClassifier().fit(X.assign(y=y), "y")
+    assert "2 numbers as one joint Gaussian, 1 by the logarithm\n" in str(model.summary())
+    columns = model.columns_.set_index("column")
+    assert columns.decision["spent"] == "PointMass at 0, else LogNormal"
+    assert columns.type["y"] == "boolean"
+    assert likely.columns(X.assign(y=y.astype(int)), "y").set_index("column").type["y"] == "whole number"

@@ -184,6 +184,8 @@ class ColumnReading:
 
     def _warn_of_strays(self, labels: Categories, lost: AnyArray, rows: int, what: str) -> None:
         """Warn of text that is not a number or a date, unless training rows had some, and these are not many more."""
+        if not lost.any():
+            return
         lost = lost & ~marked(labels.vocabulary)
         if not lost.any():
             return
