@@ -540,3 +540,24 @@ def test_a_summary_counts_the_columns_of_a_joint_density_once() -> None:
     assert columns.decision["spent"] == "PointMass at 0, else LogNormal"
     assert columns.type["y"] == "boolean"
     assert likely.columns(X.assign(y=y.astype(int)), "y").set_index("column").type["y"] == "whole number"
+
+
+def test_the_reason_says_why_text_of_digits_is_no_number() -> None:
+    X, y = years()
+    X = X.assign(
+        zip=np.where(X["x"] > 0.0, "02139", "10001"),
+        both=np.where(X["x"] > 0.5, "1,234", "2,345"),
+        clock=[f"{hour}:30" for hour in np.arange(200) % 24],
+        moment=X["when"] + pd.to_timedelta(np.arange(200), "h"),
+    )
+    reasons = likely.columns(X, y).set_index("column")["reason"]
+    assert reasons["zip"].startswith("used as text: '02139' has a leading zero")
+    assert reasons["both"].startswith("used as text: '1,234' may be 1234 or 1.234")
+    assert (reasons["when"], reasons["clock"], reasons["moment"]) == ("dates", "times", "dates and times")
+
+
+@pytest.mark.parametrize("mark", ["n/a", "NULL", "na", "#N/A", "none"])
+def test_marks_of_missing_values_are_known_in_any_case(mark: str) -> None:
+    X, y = years()
+    cells = [mark if i % 7 == 0 else f"{value:.2f}" for i, value in enumerate(X["x"])]
+    assert likely.columns(pd.DataFrame({"x": cells}), y)["type"][0] == "number"

@@ -243,7 +243,7 @@ class _Column:
         if self.declared == "number":
             text = min(texts)
             raise InputError(f"types[{self.name!r}]='number': no value is a number, such as {text!r}. Drop the entry.")
-        return replace(self._text(), doubtful=bool(doubt or unclear))
+        return replace(self._text(), doubt=doubt or unclear)
 
     def _strays(self, texts: Sequence[str], counts: Any, lost: Any, what: str) -> float:
         """The proportion of rows with text that is missing among numbers or dates, which is reported."""

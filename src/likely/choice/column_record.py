@@ -193,15 +193,15 @@ def _source(reading: ColumnReading | None) -> str:
         return ""
     what = "declared in types" if reading.declared else ""
     if reading.kind == "date" and reading.date_kind:
-        what = _joined(what, "dates")
+        what = _joined(what, {"datetime": "dates and times", "time": "times"}.get(reading.date_kind, "dates"))
     if reading.numbers is not None:
         form = reading.numbers
         signs = [f"unit {form.unit!r}"] if form.unit else []
         signs += [f"thousands {form.thousands!r}"] if form.thousands else []
         signs += [f"decimal {form.decimal!r}"] if form.decimal != "." else []
         what = _joined(what, " with ".join(["numbers in text", *([" and ".join(signs)] if signs else [])]))
-    if reading.doubtful:
-        what = _joined(what, "numbers or dates that can be read in two ways, used as text")
+    if reading.doubt:
+        what = _joined(what, f"used as text: {reading.doubt}")
     if reading.strays:
         what = _joined(what, f"{reading.strays:.1%} other text, read as missing")
     return what

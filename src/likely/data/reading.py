@@ -25,7 +25,7 @@ from likely.typing import AnyArray, Array
 KINDS = ("number", "text", "category", "date")  # that `types` may declare
 DAY = 86_400_000_000  # microseconds
 SHOWN = 3  # texts in a message
-MARKS = frozenset({"NA", "N/A", "NaN", "nan", "null", "None", "?", ".", "-", ""})  # missing among numbers and dates
+MARKS = frozenset({"na", "n/a", "#n/a", "nan", "nat", "null", "none", "?", ".", "-", ""})  # missing among numbers
 MANY = 20  # rows from which a proportion is compared with that of the training rows
 MORE = 10.0  # times the proportion of the training rows, above which text among numbers is reported again
 
@@ -83,7 +83,7 @@ class ColumnReading:
     date_kind: str = ""  # "date", "datetime" or "time"
     width: int = 0  # of categories that are codes of digits, all of one width: 2139 is read as 02139
     strays: float = 0.0  # the proportion of the training rows with text that is not a number or a date
-    doubtful: bool = False  # text of numbers or dates that can be read in two ways, and is used as it is
+    doubt: str = ""  # why text of apparent numbers or dates is used as it is
     normalized: bool = False  # blanks and case of categories are ignored
     declared: bool = False  # by the user, in `types`
     periodic: bool = True  # whether the model has a family for the periodic parts of dates
@@ -202,7 +202,7 @@ class ColumnReading:
 
 def marked(texts: Sequence[Any]) -> AnyArray:
     """Whether each text stands for a missing value among numbers and dates."""
-    return np.array([isinstance(text, str) and text.strip() in MARKS for text in texts], dtype=bool)
+    return np.array([isinstance(text, str) and text.strip().casefold() in MARKS for text in texts], dtype=bool)
 
 
 ISO = DateForm("Y-m-d", "datetime")
