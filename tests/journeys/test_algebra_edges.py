@@ -59,7 +59,7 @@ def test_any_column_tells_models_apart() -> None:
     frame = pd.DataFrame(np.random.default_rng(1).normal(size=(20, 12)), columns=[f"c{j}" for j in range(12)])
     y = np.arange(20) % 2
     other = frame.rename(columns={"c11": "weight"})
-    with pytest.raises(InputError, match="columns: "):
+    with pytest.raises(InputError, match="columns 'c11', 'weight' of one model only"):
         NaiveBayes().fit(frame, y) + NaiveBayes().fit(other, y)
     turned = frame[[*frame.columns[:9], *reversed(frame.columns[9:])]]
     with pytest.raises(InputError, match="columns: "):

@@ -6,6 +6,7 @@ import datetime as dt
 import pickle
 import warnings
 from contextlib import nullcontext
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +29,12 @@ from likely import (
     LinearDiscriminant,
     MixtureModel,
     NaiveBayes,
+    QuadraticDiscriminant,
     SoftmaxRegression,
     VonMises,
     scan,
 )
-from likely.errors import ColumnWarning, InputError, UnseenCategoriesWarning
+from likely.errors import ColumnWarning, InputError, LeakWarning, UnseenCategoriesWarning
 
 ROWS = 400
 CLASSIFIERS = [
@@ -143,14 +145,13 @@ def test_dates_equal_their_parts_computed_by_pandas() -> None:
             "year": when.dt.year,
             "month": when.dt.month,
             "weekday": when.dt.day_of_week,
-            "day_of_year": when.dt.day_of_year,
             "hour": when.dt.hour + when.dt.minute / 60 + when.dt.second / 3600,
         }
     )
     by_hand = LinearDiscriminant().fit(parts, frame["y"])
     model = LinearDiscriminant().fit(frame[["moment"]], frame["y"])
     np.testing.assert_allclose(model.predict_proba(frame), by_hand.predict_proba(parts), atol=1e-6)
-    assert model.coef_.shape == (1, 6)
+    assert model.coef_.shape == (1, 5)
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "arrow", "objects", "text", "zoned"])
@@ -257,15 +258,18 @@ def test_codes_with_leading_zeros_and_their_numbers_are_the_same() -> None:
 def test_types_decide_how_a_column_is_read(kind: str) -> None:
     frame = pd.DataFrame({"v": ["2020-01", "2020-02", "2021-07", "2021-08"] * 25, "w": range(100)})
     y = ["a", "a", "b", "b"] * 25
-    model = GenerativeClassifier(types={"v": kind})
-    if kind == "number":
-        with pytest.warns(ColumnWarning, match="100 values that are not"):
-            model.fit(frame, y)
-    else:
-        model.fit(frame, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LeakWarning)
+        model = GenerativeClassifier(types={"v": kind}).fit(frame, y)
     found = model.columns_.set_index("column").decision["v"]
-    expected = {"number": "set aside", "text": "Categorical", "category": "Categorical", "date": "expanded to"}
+    expected = {"number": "Categorical", "text": "Categorical", "category": "Categorical", "date": "expanded to"}
     assert found.startswith(expected[kind])
+
+
+def test_text_without_any_number_that_is_declared_to_be_numbers_is_an_error() -> None:
+    frame = pd.DataFrame({"v": ["low", "high"] * 20, "w": range(40)})
+    with pytest.raises(InputError, match="no value is a number, such as 'high'"):
+        GenerativeClassifier(types={"v": "number"}).fit(frame, [0, 1] * 20)
 
 
 def test_types_name_columns_and_kinds_that_exist() -> None:
@@ -552,3 +556,169 @@ def test_codes_with_blanks_keep_their_leading_zeros_if_categories_are_normalized
         model = NaiveBayes(normalize=True).fit(rows, "y")
         numbers = clean.astype({"zip": int})
         np.testing.assert_array_equal(model.predict_proba(numbers), model.predict_proba(clean))
+
+
+def years() -> tuple[pd.DataFrame, Any]:
+    """Dates of three years, whose number of days is a linear function of the year and the day of the year."""
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 2, 200)
+    when = pd.Timestamp("2021-01-01") + pd.to_timedelta(rng.integers(0, 900, 200) + 100 * y, "D")
+    return pd.DataFrame({"when": when, "x": rng.normal(y)}), y
+
+
+@pytest.mark.parametrize("model", [LinearDiscriminant(), QuadraticDiscriminant(), SoftmaxRegression()])
+def test_linear_and_quadratic_models_have_no_part_of_a_date_that_depends_on_the_others(model: Any) -> None:
+    X, y = years()
+    model.fit(X, y)
+    assert model.columns_["decision"][0] == "expanded to when.days, when.year, when.month, when.weekday"
+    assert np.isfinite(model.predict_proba(X)).all()
+
+
+@pytest.mark.parametrize("name", ["when.month", "when.days"])
+@pytest.mark.parametrize("model", [GenerativeClassifier(), EvidenceClassifier(), LinearDiscriminant()])
+def test_a_column_with_the_name_of_a_part_of_a_date_is_an_error(model: Any, name: str) -> None:
+    X, y = years()
+    with pytest.raises(InputError, match=rf"'when' has dates, .*'{name}', and X has a column of this name"):
+        model.fit(X.rename(columns={"x": name}), y)
+
+
+@pytest.mark.parametrize("model", [GenerativeClassifier(), EvidenceClassifier(n_trees=2)])
+def test_a_part_of_a_date_can_be_left_out(model: Any) -> None:
+    X, y = years()
+    model.set_params(families={"when.year": None}).fit(X, y)
+    assert "when.year" not in model.columns_["decision"][0]
+    with pytest.raises(InputError, match=r"'when.hour', which is not in X"):
+        model.set_params(families={"when.hour": None}).fit(X, y)
+
+
+def test_models_of_dates_that_vary_in_other_ways_are_added_with_the_same_families() -> None:
+    X, y = years()
+    early = (X["when"] < "2021-12-01").to_numpy()
+    first, second = (GenerativeClassifier().fit(X[rows], y[rows]) for rows in (~early, early))
+    with pytest.raises(InputError, match=r"'when.year'.* of one model only.*families=first.families_"):
+        first + second
+    for families in (first.families_, second.families_):
+        one, other = (GenerativeClassifier(families).fit(X[rows], y[rows]) for rows in (~early, early))
+        both = GenerativeClassifier(families, calibration=None).fit(X, y)
+        sums = one + other
+        sums.set_params(calibration=None)
+        np.testing.assert_allclose(sums.log_density(X), both.log_density(X), atol=1e-8)
+    with pytest.raises(InputError, match=r"'when.year'.*partial_fit"):
+        LinearDiscriminant().fit(X[~early], y[~early]) + LinearDiscriminant().fit(X[early], y[early])
+
+
+def test_numbers_among_text_in_a_column_of_objects_are_numbers() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 200)
+    for kind in (np.float64, float, lambda value: Decimal(f"{value:.3f}")):
+        cells = [kind(value) if i else "unknown" for i, value in enumerate(rng.normal(y))]
+        with pytest.warns(ColumnWarning, match="'unknown', read as missing"):
+            model = GenerativeClassifier().fit(pd.DataFrame({"x": cells}), y)
+        assert model.columns_["decision"][0] == "Gaussian"
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_dates_declared_to_be_numbers_are_one_column_of_days(text: bool) -> None:
+    X, y = years()
+    X = X.assign(when=X["when"].astype(str)) if text else X
+    days = (pd.to_datetime(X["when"]) - pd.Timestamp(0)) / pd.Timedelta(days=1)
+    model = GenerativeClassifier(types={"when": "number"}).fit(X, y)
+    by_hand = GenerativeClassifier().fit(X.assign(when=days.astype(int)), y)
+    np.testing.assert_allclose(model.predict_proba(X), by_hand.predict_proba(X.assign(when=days)), atol=1e-12)
+
+
+def test_numbers_of_columns_after_a_date_are_an_error() -> None:
+    X, y = years()
+    rows = X.to_numpy(dtype=object)
+    with pytest.raises(InputError, match=r"'x0' become several columns\. Name the column"):
+        GenerativeClassifier({1: Gaussian()}).fit(rows, y)
+    assert GenerativeClassifier({"x1": Gaussian()}).fit(rows, y).columns_["decision"][1] == "Gaussian"
+
+
+LIBRARIES: dict[str, Any] = {
+    "pandas": lambda frame: frame.set_axis(frame.index[::-1]),
+    "objects": lambda frame: frame.astype(object),
+    "polars": pl.from_pandas,
+    "arrow": lambda frame: pa.Table.from_pandas(frame, preserve_index=False),
+    "array": lambda frame: frame.to_numpy(dtype=object),
+}
+
+
+def cells(rows: Any) -> list[list[Any]]:
+    """The columns of a frame of any library, or of an array, as lists."""
+    if isinstance(rows, np.ndarray):
+        return rows.T.tolist()
+    return [column.to_list() for column in nw.from_native(rows, eager_only=True).iter_columns()]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_imputed_and_sampled_prices_are_numbers(library: str) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(100.0, 20.0, 200).round(2)
+    frame = pd.DataFrame({"x": x + rng.normal(size=200), "price": [f"${v:.2f}" for v in x]})
+    turn = LIBRARIES[library]
+    model = Imputer().fit(turn(frame))
+    gaps = frame.assign(price=frame["price"].where(np.arange(200) % 3 > 0, None))
+    for rows, index in ((frame, np.arange(200)), (gaps, np.flatnonzero(np.arange(200) % 3))):
+        price = np.array(cells(model.transform(turn(rows)))[1], dtype=float)
+        np.testing.assert_array_equal(price[index], x[index])
+        assert np.corrcoef(price, x)[0, 1] > 0.9
+    sample = model.model_.sample(5, random_state=0)[0]
+    assert all(isinstance(value, float) and 0.0 < value < 200.0 for value in cells(sample)[1])
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_imputed_and_sampled_dates_are_dates(library: str) -> None:
+    X, _ = years()
+    gaps = X.assign(when=X["when"].where(np.arange(200) % 3 > 0))
+    turn, column = LIBRARIES[library], "x0" if library == "array" else "when"
+    model = Imputer(MixtureModel(families={column: Gaussian()})).fit(turn(X))
+    found = pd.to_datetime(pd.Series(cells(model.transform(turn(gaps)))[0]))
+    assert found.between("2021-01-01", "2024-01-01").all()
+    assert (found[np.arange(200) % 3 > 0] == X["when"][np.arange(200) % 3 > 0]).all()
+    sample = pd.to_datetime(pd.Series(cells(model.model_.sample(5, random_state=0)[0])[0]))
+    assert sample.between("2020-01-01", "2025-01-01").all()
+    assert (sample == sample.dt.floor("D")).all()
+
+
+def test_codes_that_come_as_numbers_are_imputed_as_numbers() -> None:
+    rng = np.random.default_rng(0)
+    train = pd.DataFrame({"x": rng.normal(size=100), "zip": rng.choice(["02139", "10001"], 100)})
+    gaps = train.assign(zip=np.where(np.arange(100) % 3, train["zip"].astype(float), np.nan))
+    assert set(Imputer().fit(train).transform(gaps)["zip"]) == {2139.0, 10001.0}
+
+
+def test_a_summary_counts_the_columns_of_a_joint_density_once() -> None:
+    rng = np.random.default_rng(0)
+    y = np.repeat([False, True], 150)
+    z = rng.normal(size=300)
+    amount = np.exp(2.0 * z + rng.normal(size=300) * 0.3 + y)
+    spent = np.where(rng.random(300) < 0.6 - 0.2 * y, 0.0, np.exp(rng.normal(5.0 + y, 1.0, 300)))
+    X = pd.DataFrame({"x": z + 0.3 * rng.normal(size=300), "amount": amount, "spent": spent})
+    model = GenerativeClassifier().fit(X.assign(y=y), "y")
+    assert "2 numbers as one joint Gaussian, 1 by the logarithm\n" in str(model.summary())
+    columns = model.columns_.set_index("column")
+    assert columns.decision["spent"] == "PointMass at 0, else LogNormal"
+    assert columns.type["y"] == "boolean"
+    assert likely.columns(X.assign(y=y.astype(int)), "y").set_index("column").type["y"] == "whole number"
+
+
+def test_the_reason_says_why_text_of_digits_is_no_number() -> None:
+    X, y = years()
+    X = X.assign(
+        zip=np.where(X["x"] > 0.0, "02139", "10001"),
+        both=np.where(X["x"] > 0.5, "1,234", "2,345"),
+        clock=[f"{hour}:30" for hour in np.arange(200) % 24],
+        moment=X["when"] + pd.to_timedelta(np.arange(200), "h"),
+    )
+    reasons = likely.columns(X, y).set_index("column")["reason"]
+    assert reasons["zip"].startswith("codes of digits, used as text")
+    assert reasons["both"].startswith("used as text: '1,234' may be 1234 or 1.234")
+    assert (reasons["when"], reasons["clock"], reasons["moment"]) == ("dates", "times", "dates and times")
+
+
+@pytest.mark.parametrize("mark", ["n/a", "NULL", "na", "#N/A", "none"])
+def test_marks_of_missing_values_are_known_in_any_case(mark: str) -> None:
+    X, y = years()
+    cells = [mark if i % 7 == 0 else f"{value:.2f}" for i, value in enumerate(X["x"])]
+    assert likely.columns(pd.DataFrame({"x": cells}), y)["type"][0] == "number"

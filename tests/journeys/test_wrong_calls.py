@@ -42,7 +42,7 @@ from likely import (
     cross_validate,
     select,
 )
-from likely.errors import LikelyError
+from likely.errors import InputError, LikelyError, NotEstimableError
 
 A = np.random.default_rng(0).normal(size=(40, 3))
 Y = np.array(["cat", "dog"] * 20)
@@ -357,3 +357,14 @@ def test_an_unknown_option_is_an_error_of_the_class_that_was_called(estimator: A
 
 def test_there_are_a_hundred_of_them() -> None:
     assert len(WRONG) >= 100
+
+
+def test_numbers_of_a_categorical_type_are_named_as_categories() -> None:
+    X = pd.DataFrame({"x": pd.Series([1, 2, 1, 3]).astype("category")})
+    with pytest.raises(InputError, match=r"row 0: 1 is a category, by the type of the column. Convert it: X\['x'\]"):
+        LinearDiscriminant().fit(X, [0, 1, 0, 1])
+
+
+def test_columns_without_any_value_are_named_where_the_likelihood_has_no_maximum() -> None:
+    with pytest.raises(NotEstimableError, match=r"^'x': all values are missing"):
+        LinearDiscriminant().fit(pd.DataFrame({"x": [np.nan] * 4}), [0, 1, 0, 1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral, Number
 from typing import Any, TypeAlias
 
 import narwhals as nw
@@ -13,17 +14,17 @@ from likely.data.batches import Batches
 from likely.data.categories import CategorySeries
 from likely.data.date_columns import DateColumn
 from likely.data.date_text import date_form, date_parts
-from likely.data.number_text import CODES, PLAIN, number_form
-from likely.data.reading import CLOCK, ISO, KINDS, SHOWN, ColumnReading, Reading, TrainingReader, booleans, marked
+from likely.data.number_text import CODES, PLAIN, NumberForm, number_form
+from likely.data.reading import CLOCK, DAY, ISO, KINDS, SHOWN, ColumnReading, Reading, TrainingReader, booleans, marked
 from likely.data.table import Table, features_of
 from likely.errors import ColumnWarning, InputError, amount, check_choice, listed, nearest, warn
 from likely.families.base import Family
 from likely.model.plans import column_index
 
 Reader: TypeAlias = Callable[[Any, int], Table]
-DAY = 86_400_000_000  # microseconds
 YEAR = 366.0  # days, up to which the day of the year is the number of days
 HALF = 0.5  # proportion of the first rows of a source, from which a sample decides
+PARTS = ("days", "year", "month", "weekday", "day_of_year", "hour")  # of dates and times
 LEAST = 0.95  # proportion of the rows with a value that are numbers, or dates, in a column of text
 
 
@@ -36,8 +37,35 @@ def choose_reading(
     """
     declared = declared_types(types, table.names)
     modelled = _declared_families(families, table.names)
-    columns = (_Column(table, j, declared.get(j), modelled.get(j), normalize) for j in range(table.width))
-    return Reading(tuple(replace(column.reading(), periodic=periodic) for column in columns))
+    parts = _declared_parts(families, table.names)
+    reading = Reading(
+        tuple(
+            _Column(table, j, declared.get(j), modelled.get(j), normalize, periodic, parts.get(name)).reading()
+            for j, name in enumerate(table.names)
+        )
+    )
+    _check_names(reading, families)
+    return reading
+
+
+def _check_names(reading: Reading, families: Any) -> None:
+    """Raise where a part of a date has the name of a column, or the number of a column is that of another one."""
+    for column in reading.columns:
+        clash = next((part for part in column.parts if f"{column.name}.{part}" in reading.names), None)
+        if clash is not None:
+            raise InputError(
+                f"Column {column.name!r} has dates, which become columns such as '{column.name}.{clash}', and X has a "
+                "column of this name already. Rename one of the two columns."
+            )
+    shifted = [j for j, input_ in enumerate(reading.inputs) if j != input_]
+    for name in _flat_names(families):
+        if shifted and isinstance(name, Integral) and str(name) not in reading.names and int(name) >= shifted[0]:
+            expanded = next(column.name for column in reading.columns if len(column.parts) > 1)
+            named = reading.names[min(int(name), len(reading.names) - 1)]
+            raise InputError(
+                f"families names a column by its number, {name}, and the dates in column {expanded!r} become several "
+                f"columns. Name the column: families={{{named!r}: ...}}."
+            )
 
 
 def read_alike(
@@ -64,7 +92,7 @@ def read_alike(
 def _needs_sample(table: Table) -> bool:
     """Whether the first rows of a source do not tell how it is read: dates, or text that may be numbers or dates."""
     for j in (j for j, kind in enumerate(table.kinds) if kind == "category"):
-        column = _Column(table, j, None, None, False)
+        column = _Column(table, j)
         if isinstance(table.column(j), DateColumn):
             return True
         texts, counts = column.texts()
@@ -102,15 +130,35 @@ def _declared_families(families: Any, names: Sequence[str]) -> dict[int, Family]
     }
 
 
+def _flat_names(families: Any) -> list[Any]:
+    """The names of columns in the keys of the option `families`."""
+    keys = families if isinstance(families, Mapping) else ()
+    return [name for key in keys for name in (key if isinstance(key, tuple) else (key,))]
+
+
+def _declared_parts(families: Any, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The parts of each date where `families` names all columns, as `families_` of a fitted model does."""
+    given = {name for name in _flat_names(families) if isinstance(name, str)}
+    found = {}
+    for name in names:
+        parts = tuple(part for part in PARTS if f"{name}.{part}" in given)
+        if not parts and name not in given:
+            return {}
+        found[name] = parts
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class _Column:
     """A column of training rows, with what is declared of it."""
 
     table: Table
     place: int
-    declared: str | None  # in `types`
-    family: Family | None
-    normalize: bool
+    declared: str | None = None  # in `types`
+    family: Family | None = None
+    normalize: bool = False
+    periodic: bool = True
+    declared_parts: tuple[str, ...] | None = None  # of a date, where `families` names all columns
 
     @property
     def name(self) -> str:
@@ -170,37 +218,47 @@ class _Column:
         """The distinct values as text, and the number of rows of each."""
         (labels,) = self.table.categories([self.place])
         counts = np.bincount(labels.part(0, self.table.rows) + 1, minlength=len(labels.vocabulary) + 1)[1:]
-        return [value if isinstance(value, str) else repr(value) for value in labels.vocabulary], counts
+        return [str(value) if isinstance(value, str | Number) else repr(value) for value in labels.vocabulary], counts
 
     def _of_text(self) -> ColumnReading:
         """Text as numbers or dates where nearly all values are, else as it is."""
         texts, counts = self.texts()
         counts = np.where(marked(texts), 0, counts)
-        least, doubt = LEAST if self.declared is None else 0.0, ""
+        form, doubt = None, ""
         if self.wanted is None and not np.isnan(booleans(texts)[counts > 0]).any():
             return ColumnReading(self.name, "number", boolean=True)
         if self.declared != "date":
-            form, doubt = number_form(texts, counts, least)
+            form, doubt = number_form(texts, counts, LEAST if self.declared is None else 0.0)
             if form is None and self.declared == "number":
-                if doubt:
-                    raise InputError(f"types[{self.name!r}]='number': {doubt}. Convert the column to numbers.")
-                form = PLAIN
-            if form is not None:
-                strays = self._strays(texts, counts, np.isnan(form.read(texts)), "number")
-                form, declared = replace(form, example=""), self.declared is not None
-                return ColumnReading(self.name, "number", numbers=form, strays=strays, declared=declared)
-        if self.declared != "number":
-            dates, unclear = date_form(texts, counts, least)
-            doubt = doubt or unclear
-            if dates is None and self.declared == "date":
-                problem = unclear or f"{texts[0]!r} is not a date in a known form"
-                raise InputError(
-                    f"types[{self.name!r}]='date': {problem}. Write dates as 2026-01-31 or 2026-01-31T10:00:00."
-                )
-            if dates is not None:
-                instants = dates.read(texts)
-                strays = self._strays(texts, counts, np.isnat(instants), "date")
-                return replace(self._dates(instants, dates.kind, dates), strays=strays)
+                form = self._plain(texts, doubt)
+        if form is None:
+            return self._of_text_dates(texts, counts, doubt)
+        strays = self._strays(texts, counts, np.isnan(form.read(texts)), "number")
+        form, declared = replace(form, example=""), self.declared is not None
+        return ColumnReading(self.name, "number", numbers=form, strays=strays, declared=declared)
+
+    def _plain(self, texts: Sequence[str], doubt: str) -> NumberForm | None:
+        """The plain form of a column that is declared to have numbers; None if no text is a number in it."""
+        if doubt:
+            raise InputError(f"types[{self.name!r}]='number': {doubt}. Convert the column to numbers.")
+        return None if np.isnan(PLAIN.read(texts)).all() else PLAIN
+
+    def _of_text_dates(self, texts: Sequence[str], counts: Any, doubt: str) -> ColumnReading:
+        """Text as dates where nearly all values are, else as it is; `doubt` is why it has no numbers."""
+        dates, unclear = date_form(texts, counts, 0.0 if self.declared == "date" else LEAST)
+        if dates is not None:
+            instants = dates.read(texts)
+            strays = self._strays(texts, counts, np.isnat(instants), "date")
+            return replace(self._dates(instants, dates.kind, dates), strays=strays)
+        if self.declared == "date":
+            problem = unclear or f"{texts[0]!r} is not a date in a known form"
+            raise InputError(
+                f"types[{self.name!r}]='date': {problem}. Write dates as 2026-01-31 or 2026-01-31T10:00:00."
+            )
+        if self.declared == "number":
+            text = min(texts)
+            raise InputError(f"types[{self.name!r}]='number': no value is a number, such as {text!r}. Drop the entry.")
+        doubt = doubt or unclear
         codes = doubt.endswith(CODES)
         return replace(self._text(), doubtful=bool(doubt) and not codes, codes=codes)
 
@@ -221,19 +279,27 @@ class _Column:
         """Dates by those of their parts that vary, or one number if a family is declared."""
         if kind == "datetime" and not np.any(instants[~np.isnat(instants)].astype(np.int64) % DAY):
             kind = "date"
-        parts = {} if self.family is not None else date_parts(instants, kind)
+        parts = {} if self.family is not None or self.declared == "number" else date_parts(instants, kind)
         varying = [name for name, values in parts.items() if _varies(values)]
-        if (
-            "day_of_year" in varying
-            and "days" in varying
-            and np.nanmax(parts["days"]) - np.nanmin(parts["days"]) < YEAR
-        ):
-            varying.remove("day_of_year")
+        if "day_of_year" in varying and "days" in varying:
+            spans_years = np.nanmax(parts["days"]) - np.nanmin(parts["days"]) >= YEAR
+            if not (spans_years and self.periodic):  # else it is a linear function of the days and the year
+                varying.remove("day_of_year")
         if parts and not varying:
             varying = list(parts)[:1]
+        if parts and self.declared_parts:
+            varying = [name for name in parts if name in self.declared_parts]
         declared = self.declared is not None
         form = replace(form or (CLOCK if kind == "time" else ISO), example="")
-        return ColumnReading(self.name, "date", dates=form, parts=tuple(varying), date_kind=kind, declared=declared)
+        return ColumnReading(
+            self.name,
+            "date",
+            dates=form,
+            parts=tuple(varying),
+            date_kind=kind,
+            declared=declared,
+            periodic=self.periodic,
+        )
 
 
 def _varies(values: Any) -> bool:

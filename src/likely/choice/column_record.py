@@ -149,7 +149,7 @@ def _set_aside(name: str, found: ColumnDecision, note: str, distinct: int) -> Co
 def column_lines(table: Mapping[str, list[Any]]) -> list[str]:
     """The table of decisions in a few lines: columns by decision, those set aside with the reason, and leaks."""
     rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
-    families: dict[str, list[str]] = {}
+    families: dict[tuple[str, int], list[tuple[str, bool]]] = {}
     lines, aside, leaks = [], [], []
     for row in rows:
         if row["decision"] == SET_ASIDE:
@@ -160,15 +160,25 @@ def column_lines(table: Mapping[str, list[Any]]) -> list[str]:
         if row["decision"].startswith("expanded to"):
             lines.append(f"{row['column']!r} {row['decision']}")
         elif row["decision"] != "target":
-            family, joint, _ = row["decision"].partition(", joint")
-            families.setdefault(f"one joint {family}" if joint else family, []).append(row["type"])
-    counts = [
-        f"{', '.join(amount(kinds.count(kind), kind, _plural(kind)) for kind in dict.fromkeys(kinds))} as {family}"
-        for family, kinds in families.items()
-    ]
+            family, joint, others = row["decision"].partition(", joint with ")
+            by_log = bool(joint) and family == "LogNormal"  # a joint Gaussian of logarithms
+            key = "Gaussian" if by_log else family, int(others.partition(" ")[0] or 0)
+            families.setdefault(key, []).append((row["type"], by_log))
+    counts = [_family_line(*key, columns) for key, columns in families.items()]
     more = [f"and {len(aside) - SHOWN} more"] if len(aside) > SHOWN + 1 else []
     shown = aside if not more else aside[:SHOWN]
     return [*counts, *lines, *([f"set aside: {', '.join([*shown, *more])}"] if aside else []), *leaks]
+
+
+def _family_line(family: str, others: int, columns: Sequence[tuple[str, bool]]) -> str:
+    """The columns of a family by type, each joint with `others`: their types, and whether by the logarithm."""
+    kinds, by_log = zip(*columns, strict=True)
+    text = ", ".join(amount(kinds.count(kind), kind, _plural(kind)) for kind in dict.fromkeys(kinds))
+    if not others:
+        return f"{text} as {family}"
+    blocks = len(columns) // (others + 1)
+    name = f"one joint {family}" if blocks < 2 else f"{blocks} joint {family}s"
+    return f"{text} as {name}" + (f", {sum(by_log)} by the logarithm" if any(by_log) else "")
 
 
 def _plural(kind: str) -> str:
@@ -185,7 +195,7 @@ def _source(reading: ColumnReading | None) -> str:
         return ""
     what = "declared in types" if reading.declared else ""
     if reading.kind == "date" and reading.date_kind:
-        what = _joined(what, "dates")
+        what = _joined(what, {"datetime": "dates and times", "time": "times"}.get(reading.date_kind, "dates"))
     if reading.numbers is not None:
         form = reading.numbers
         signs = [f"unit {form.unit!r}"] if form.unit else []
@@ -238,9 +248,14 @@ def _distinct(values: Any) -> int:
 def _counted_labels(batch: Batch) -> tuple[str, int, int]:
     """The type of the labels, the number of unlabeled rows, and of classes."""
     classes = batch.counts.classes
-    numbers = all(isinstance(label, int | float) and not isinstance(label, bool) for label in classes.tolist())
+    labels = classes.tolist()
     unlabeled = 0 if batch.unlabeled is None else batch.unlabeled.table.rows
-    return ("number" if numbers and len(classes) else "text"), unlabeled, len(classes)
+    kind = "text"
+    if labels and all(isinstance(label, bool) for label in labels):
+        kind = "boolean"
+    elif labels and all(isinstance(label, int | float) for label in labels):
+        kind = "whole number" if all(float(label).is_integer() for label in labels) else "number"
+    return kind, unlabeled, len(classes)
 
 
 def _why_aside(table: Table, place: int, distinct: int) -> str:

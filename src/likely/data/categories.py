@@ -150,6 +150,12 @@ def _sorted_categories(codes: AnyArray, found: Sequence[Any], name: str) -> Cate
     """Codes in the sorted order of the categories; categories without rows are dropped."""
     used = np.zeros(len(found) + 1, dtype=bool)
     used[codes] = True
+    if used[:-1].all() and set(map(type, found)) == {str} and len(set(found)) == len(found):
+        order = sorted(range(len(found)), key=found.__getitem__)
+        place = np.full(len(found) + 1, -1, dtype=np.int32)
+        place[order] = np.arange(len(found), dtype=np.int32)
+        vocabulary = tuple(map(found.__getitem__, order))
+        return Categories(_narrow(np.take(place, codes, mode="wrap"), len(vocabulary)), vocabulary)
     merged: dict[Any, list[int]] = {}
     try:
         for code, label in enumerate(found):

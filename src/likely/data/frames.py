@@ -187,8 +187,9 @@ def typed(frame: Any, schema: FrameSchema) -> Any:
     if schema.kinds is None or schema.backend is None:
         return frame
     found, changed = nw.from_native(frame, eager_only=True), []
-    for name, kind in zip(found.columns, schema.kinds, strict=True):
-        like = None if kind is None else kind.empty(schema.backend)
+    turned = [False] * len(schema.kinds) if schema.reading is None else [c.turns_values for c in schema.reading.columns]
+    for name, kind, other in zip(found.columns, schema.kinds, turned, strict=True):
+        like = None if kind is None or other else kind.empty(schema.backend)
         series = None if like is None else _typed(found.get_column(name), like)
         changed += [] if series is None else [series]
     return found.with_columns(*changed).to_native() if changed else frame

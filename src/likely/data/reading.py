@@ -23,8 +23,9 @@ from likely.errors import ColumnWarning, InputError, amount, listed, warn
 from likely.typing import AnyArray, Array
 
 KINDS = ("number", "text", "category", "date")  # that `types` may declare
+DAY = 86_400_000_000  # microseconds
 SHOWN = 3  # texts in a message
-MARKS = frozenset({"NA", "N/A", "NaN", "nan", "null", "None", "?", ".", "-", ""})  # missing among numbers and dates
+MARKS = frozenset({"na", "n/a", "#n/a", "nan", "nat", "null", "none", "?", ".", "-", ""})  # missing among numbers
 MANY = 20  # rows from which a proportion is compared with that of the training rows
 BOOLEANS = {"true": 1.0, "false": 0.0}
 MORE = 10.0  # times the proportion of the training rows, above which text among numbers is reported again
@@ -102,6 +103,21 @@ class ColumnReading:
         """The period of each of these columns; None for those without."""
         return tuple(PERIODS.get(part) if self.periodic else None for part in self.parts) or (None,)
 
+    @property
+    def turns_values(self) -> bool:
+        """Whether numbers of the model are not values of the input: it had text or dates."""
+        return self.kind == "date" or self.numbers is not None
+
+    def restored(self, numbers: Array) -> AnyArray:
+        """Numbers of the model as values for the input: dates that are modelled by their days as instants."""
+        if self.kind != "date" or self.parts or self.date_kind == "time":
+            return numbers
+        days = np.rint(numbers) if self.date_kind == "date" else numbers
+        instants = np.full(len(days), np.datetime64("NaT", "us"))
+        known = ~np.isnan(days)
+        instants[known] = np.rint(days[known] * DAY).astype(np.int64).astype("datetime64[us]")
+        return instants
+
     def is_plain(self, column: Any, kind: str) -> bool:
         """Whether a column of a table, of this kind, is used as it is."""
         if self.kind == "date" or isinstance(column, DateColumn):
@@ -162,8 +178,9 @@ class ColumnReading:
             present = np.flatnonzero(~np.isnan(column))
             if len(present):
                 raise InputError(
-                    f"Column {self.name!r}, row {table.number(int(present[0]))}: {column[present[0]]!r} is a number, "
-                    "and the training rows had dates. Convert the column to dates, or to text such as '2026-01-31'."
+                    f"Column {self.name!r}, row {table.number(int(present[0]))}: {column[present[0]].item()!r} is a "
+                    "number, and the training rows had dates. Convert the column to dates, or to text such as "
+                    "'2026-01-31'."
                 )
             return [np.full(table.rows, np.nan)] * len(self.names)
         instants = column.instants if isinstance(column, DateColumn) else self._instants(table, j, quiet)
@@ -184,6 +201,9 @@ class ColumnReading:
         """Warn of text that is not a number or a date, unless training rows had some, and these are not many more."""
         if not lost.any():
             return
+        lost = lost & ~marked(labels.vocabulary)
+        if not lost.any():
+            return
         count = int(np.count_nonzero(np.append(lost, False)[labels.part(0, rows)]))
         if self.strays and (rows < MANY or count <= MORE * self.strays * rows):
             return
@@ -197,7 +217,7 @@ class ColumnReading:
 
 def marked(texts: Sequence[Any]) -> AnyArray:
     """Whether each text stands for a missing value among numbers and dates."""
-    return np.array([isinstance(text, str) and text.strip() in MARKS for text in texts], dtype=bool)
+    return np.array([isinstance(text, str) and text.strip().casefold() in MARKS for text in texts], dtype=bool)
 
 
 ISO = DateForm("Y-m-d", "datetime")

@@ -157,9 +157,12 @@ class Table:
     def not_numbers(self, j: int, first: tuple[int, Any], remedy: str | None = None) -> InputError:
         """The error about a column of text where numbers are needed, by its first value."""
         values = f"X[{self.names[j]!r}]" if self.is_frame else f"X[:, {j}]"
-        cell = f"Column {self.names[j]!r}, row {self.start + first[0]}: {first[1]!r}"
+        value = first[1].item() if isinstance(first[1], np.generic) else first[1]
+        cell = f"Column {self.names[j]!r}, row {self.start + first[0]}: {value!r}"
+        if isinstance(value, int | float):
+            return InputError(f"{cell} is a category, by the type of the column. Convert it: {values}.astype(float).")
         fix = (self.remedy if remedy is None else remedy).replace("{column}", repr(self.names[j]))
-        return InputError(stored_as_text(cell, self.names[j], first[1], values) or f"{cell} is not a number. {fix}")
+        return InputError(stored_as_text(cell, self.names[j], value, values) or f"{cell} is not a number. {fix}")
 
     def _sparse_rows(self, start: int, stop: int) -> Any:
         """Sparse rows that share their values with the table: a slice would copy them."""

@@ -243,7 +243,7 @@ class SoftmaxRegression(LinearClassifier):
 
         if basis is not None:
             return batches(lambda rows, start: check(_table(rows, basis, start)))
-        return read_alike(batches, read_table, partial(choose_reading, types=self.types), check)
+        return read_alike(batches, read_table, partial(choose_reading, types=self.types, periodic=False), check)
 
     def _features(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Features, and the fitted transformer that computed them, if any."""

@@ -42,7 +42,7 @@ from likely.model.choices import Choice, WeightScore
 from likely.model.em import EMHistory, EMOptions
 from likely.model.fit import Fit, check_expected
 from likely.model.joint import JointModel
-from likely.model.plans import columns_set_aside
+from likely.model.plans import columns_set_aside, inputs_set_aside
 from likely.model.rendering import to_frame
 from likely.model.specification import Specification
 from likely.numerics.options import name_options
@@ -69,7 +69,7 @@ class Learner(BaseEstimator):
     _column_names: tuple[str, ...] | None
     _reading: Reading | None = None
     _record: ColumnRecord | None = None
-    _periodic_dates: bool = True  # whether periodic parts of dates may have a family of their own
+    _periodic_dates: bool = False  # whether periodic parts of dates may have a family of their own
     _fit: Fit
     _estimates: tuple[JointModel, Array] | None = None
     _held_out: tuple[float, int] | None = None  # leave-one-out log-loss of a fit, and the number of its rows
@@ -660,7 +660,7 @@ class Learner(BaseEstimator):
     def _raw(self, X: Any, start: int = 0) -> Table:
         """Training rows as a table of the input, numbered from `start`."""
         families = getattr(self, "families", None)
-        return read_table(X, start, None if families is None else partial(columns_set_aside, families))
+        return read_table(X, start, None if families is None else partial(inputs_set_aside, families))
 
     def _checked_training(self, table: Table) -> Table:
         """Training rows, as they are modelled."""

@@ -118,6 +118,7 @@ class GenerativeClassifier(JointDensity, Posterior):
     """
 
     _others = "joint"
+    _periodic_dates = True
     from_parameters: Any = classmethod(given_parameters.from_parameters)
     get_params, set_params = family_mapping.get_params, family_mapping.set_params
 
@@ -261,6 +262,7 @@ class NaiveBayes(JointDensity, Posterior):
     """
 
     _others = "independent"
+    _periodic_dates = True
     from_parameters: Any = classmethod(given_parameters.from_parameters)
     calibrate = GenerativeClassifier.calibrate
     get_params, set_params = family_mapping.get_params, family_mapping.set_params

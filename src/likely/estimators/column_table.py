@@ -9,6 +9,7 @@ from likely.choice.column_record import IGNORED, SET_ASIDE, ColumnDecision, Colu
 from likely.data.reading import Reading
 from likely.families.base import Family
 from likely.families.log_normal import LogNormal
+from likely.families.point_mass import PointMass
 from likely.model.plans import column_index
 from likely.model.rendering import to_frame
 from likely.model.specification import Specification
@@ -53,6 +54,8 @@ def _family_name(family: Family, column: str) -> str:
     """The family of a column; in a joint block of x and log x that of the column alone."""
     if isinstance(family, LogNormal) and family.log is not None:
         return "LogNormal" if column in family.log else "Gaussian"
+    if isinstance(family, PointMass) and family.family is not None:
+        return f"PointMass at {family.value:g}, else {type(family.family).__name__}"
     return type(family).__name__
 
 

@@ -625,8 +625,11 @@ class JointDensity(Learner):
         schema = self._frame
         self._check_no_dates("sample")
         columns, codes = self.model_.sample(int(n_samples), code, rng)
+        if self._reading is not None:
+            columns = [each.restored(values) for each, values in zip(self._reading.columns, columns, strict=True)]
         if schema.backend is None:
-            return np.column_stack(columns), self.classes_[codes]
+            cells = [values.astype(object) if values.dtype.kind == "M" else values for values in columns]
+            return np.column_stack(cells), self.classes_[codes]
         frame = to_frame(columns, schema.labels or self.model_.names, schema.backend)
         return typed(frame, schema), self.classes_[codes]
 

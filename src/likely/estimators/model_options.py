@@ -14,6 +14,7 @@ from likely.families.base import Family
 from likely.model.specification import Specification
 
 SHOWN = 3  # columns that an error names
+PARTIAL_FIT = "Fit both models to the same columns, or add the rows of the second to the first by partial_fit"
 LONGEST = 60  # characters of an option in an error
 Block: TypeAlias = tuple[tuple[str, ...], Family | None]  # names of the columns, and their family
 
@@ -44,6 +45,9 @@ def _differences(left: Any, right: Any, mine: Specification | None, yours: Speci
     columns = [] if "columns" in changed else [name for name in blocks[0] if _unlike(blocks[0][name], blocks[1][name])]
     if columns and "families" in changed:
         changed.remove("families")  # the families of the columns show the difference
+    if mine is not None and yours is not None and set(mine.names) != set(yours.names):
+        remedy = "Fit both models with families=first.families_" if hasattr(left, "families") else PARTIAL_FIT
+        return [f"columns {listed(sorted(set(mine.names) ^ set(yours.names)))} of one model only. {remedy}"]
     texts = [f"{name}: {_shortened(first[name])} and {_shortened(second[name])}" for name in changed]
     if columns:
         named = [f"{column!r}: {_family_names(*(each[column] for each in blocks))}" for column in columns[:SHOWN]]

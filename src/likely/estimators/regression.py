@@ -320,7 +320,7 @@ class GenerativeRegressor(RegressorMixin, Learner):
     def _choose_reading(self, table: Table) -> Reading:
         class_column = self._class_column(table.names)
         families = None if class_column is None else {table.names[class_column]: Categorical()}  # its values are labels
-        return choose_reading(table, self.types, families)
+        return choose_reading(table, self.types, families, periodic=False)
 
     def _checked(self, table: Table, remedy: str) -> Table:
         if table.is_sparse:

@@ -46,7 +46,7 @@ from likely.families.estimation import Estimation
 from likely.model import persistence
 from likely.model.class_prior import PriorShift, estimate_prior
 from likely.model.explanation import Explanation, concatenated
-from likely.model.plans import columns_set_aside
+from likely.model.plans import columns_set_aside, inputs_set_aside
 from likely.model.rendering import frame_library
 from likely.model.specification import log_probabilities
 from likely.numerics.progress import progress
@@ -730,7 +730,7 @@ class EvidenceClassifier(Posterior):
 
     def _raw(self, X: Any, start: int = 0) -> Table:
         """Training rows as a table of the input, without the columns that `families` declares to have none."""
-        return read_table(X, start, partial(columns_set_aside, self.families))
+        return read_table(X, start, partial(inputs_set_aside, self.families))
 
     def _read(self, X: Any, start: int = 0) -> Table:
         """Rows with the columns of the fit, which are found by name in a frame."""

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from likely.errors import InputError, check_number, listed
+from likely.errors import InputError, amount, check_number, listed
 from likely.families.base import Conditionals
 from likely.model.rendering import RenderedResult, TextTable, new_axes, number, short_names, to_frame
 from likely.numerics.ties import tie_ranks
@@ -290,7 +290,7 @@ class Explanation(RenderedResult):
         order = _largest(terms, n)
         names, values = [self.columns[j] for j in order], terms[order].tolist()
         if len(order) < len(terms):
-            names.append(f"{len(terms) - len(order)} other columns")
+            names.append(amount(len(terms) - len(order), "other column", "other columns"))
             values.append(float(np.delete(terms, order).sum()))
         labels, values = [name.replace("$", r"\$") for name in short_names([*names, OFFSET])], [*values, offset]
         if ax is None:
@@ -337,7 +337,8 @@ class Explanation(RenderedResult):
         lines = [[name, *(number(v, 2) for v in part)] for name, part in zip(names, values, strict=True)]
         if len(shown) < columns:
             rest = np.delete(evidence, shown, axis=1)[order].sum(axis=1)
-            lines.insert(-1, [f"{columns - len(shown)} other columns", *(number(v, 2) for v in rest)])
+            others = amount(columns - len(shown), "other column", "other columns")
+            lines.insert(-1, [others, *(number(v, 2) for v in rest)])
         lines.append(["sum", *(number(v, 2) for v in (evidence.sum(axis=1) + offset)[order])])
         header = ["column", *short_names(self.classes[order].tolist())]
         more = [f"{rows - 1} more {'row' if rows == 2 else 'rows'}"] if rows > 1 else []

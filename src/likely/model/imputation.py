@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import narwhals as nw
@@ -49,7 +50,7 @@ def fill_cells(model: JointModel, table: Table, codes: AnyArray | None, X: Any) 
             found |= _categories(block, rows, posterior, table)
         else:
             found |= _missing_only(_numbers(block, rows, posterior), table)
-    return _written(X, table, found)
+    return _written(X, table, found, {j for block in model.blocks for j in block.index.tolist()})
 
 
 def _missing_only(found: dict[int, tuple[AnyArray, AnyArray]], table: Table) -> dict[int, tuple[AnyArray, AnyArray]]:
@@ -119,17 +120,37 @@ def _categories(block: Block, rows: AnyArray, posterior: Array, table: Table) ->
     return found
 
 
-def _written(X: Any, table: Table, found: dict[int, tuple[AnyArray, AnyArray]]) -> Any:
-    """X with some values replaced, in the same format."""
+def _written(X: Any, table: Table, found: dict[int, tuple[AnyArray, AnyArray]], used: Collection[int]) -> Any:
+    """X with some values replaced, in the same format; of text that is read as numbers, the numbers."""
+    read = _read_columns(table, found, used)
     if is_frame(X):
         frame = as_narwhals(X)
-        columns = {str(name): name for name in frame.columns}
-        changed = [_filled(frame.get_column(columns[table.names[j]]), *found[j]) for j in found]
+        columns = {str(name): frame.get_column(name) for name in frame.columns}
+        changed = [_filled(columns[table.names[j]], *found[j]) for j in found if j not in read]
+        for j, values in read.items():
+            like = columns[table.names[j]]
+            changed.append(nw.new_series(like.name, values, backend=like.implementation))
         return frame.with_columns(*changed).to_native() if changed else X
     array = np.array(X, dtype=object) if np.asarray(X).dtype.kind not in "biuf" else np.array(X, dtype=np.float64)
     for j, (index, values) in found.items():
         array[index, j] = values
+    for j, values in read.items():
+        array[:, j] = values.tolist()
     return array
+
+
+def _read_columns(
+    table: Table, found: dict[int, tuple[AnyArray, AnyArray]], used: Collection[int]
+) -> dict[int, AnyArray]:
+    """All values, with those that are filled in, of the columns in use whose text or dates are read as numbers."""
+    columns = {}
+    for j, each in enumerate(() if table.reading is None else table.reading.columns):
+        if each.turns_values and j in used:
+            numbers = np.array(table.column(j), dtype=np.float64)
+            if j in found:
+                numbers[found[j][0]] = found[j][1]
+            columns[j] = each.restored(numbers)
+    return columns
 
 
 def _filled(series: Any, index: AnyArray, values: AnyArray) -> Any:
@@ -143,6 +164,8 @@ def _filled(series: Any, index: AnyArray, values: AnyArray) -> Any:
         given = [value >= 0.5 for value in given]
     elif whole and kind.is_integer():
         given = [int(value) for value in given]
+    elif numbers and fits:
+        given = [float(value) for value in given]
     native = series.to_native()
     if hasattr(native, "iloc"):  # pandas keeps its nullable types only where values are set one by one
         native = native.copy() if fits or kind == nw.Object else native.astype("Float64")

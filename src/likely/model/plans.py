@@ -93,6 +93,14 @@ def columns_set_aside(families: Any, names: Sequence[str]) -> set[int]:
     return {column_index(name, names) for key in keys for name in (key if isinstance(key, tuple) else (key,))}
 
 
+def inputs_set_aside(families: Any, names: Sequence[str]) -> set[int]:
+    """The same of the columns of the input: a name such as 'issued.year' may be a part of a date."""
+    if not isinstance(families, Mapping):
+        return set()
+    parts = {key for key in families if isinstance(key, str) and key not in names and key.rpartition(".")[0] in names}
+    return columns_set_aside({key: family for key, family in families.items() if key not in parts}, names)
+
+
 def plan_of_all_columns(family: Family, names: Sequence[str]) -> Plan:
     """One family for all columns except those, such as exposures, that it reads but does not model."""
     family = clone(family)._with_named_columns(names)

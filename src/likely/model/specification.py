@@ -165,7 +165,7 @@ class Specification:
         completion = self.completion(plan, part)
         if not completion.converged:
             warn(
-                f"EM for missing values of column {listed(self.columns(plan))} did not converge in "
+                f"EM for missing values of {listed(self.columns(plan))} did not converge in "
                 f"{completion.iterations} iterations (last change {completion.step:.1e} standard deviations, "
                 f"tol={self.tol:g}). Increase max_iter or tol.",
                 NotConvergedWarning,

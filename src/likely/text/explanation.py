@@ -119,7 +119,7 @@ class TextExplanation(Explanation):
         )
         title, table, *more = one._parts()
         assert isinstance(table, TextTable)
-        rows = [[line[0].replace("other columns", "other terms"), *line[1:]] for line in table.rows]
+        rows = [[line[0].replace(" other column", " other term"), *line[1:]] for line in table.rows]
         return [title, TextTable(["term", *table.header[1:]], rows), *more]
 
 

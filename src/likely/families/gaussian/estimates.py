@@ -132,6 +132,10 @@ def _of_known_rank(moments: Moments) -> Array:
 
 def check_observed(moments: Moments, names: Sequence[str]) -> None:
     """Raise where a class has no rows, or no observed value of a column, to estimate its mean from."""
+    if not moments.rows.any():
+        raise NotEstimableError(
+            f"{listed(names)}: all values are missing, so the likelihood has no maximum. Pass rows with values."
+        )
     empty = moments.classes[moments.rows == 0] if moments.rows.ndim == 1 else ()
     if len(empty):
         raise NotEstimableError(
