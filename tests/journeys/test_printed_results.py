@@ -163,7 +163,7 @@ def test_the_summary_of_linear_discriminants_has_their_coefficients_and_proporti
 
 def test_the_error_about_identifiers_alone_names_the_columns() -> None:
     frame = pd.DataFrame({"v": [f"c{i}" for i in range(600)]})
-    with pytest.raises(InputError, match=r"X has no columns that EvidenceClassifier can use\. It has 'v'"):
+    with pytest.raises(InputError, match=r"All columns of X are set aside: 'v' \(codes, all distinct\)"):
         EvidenceClassifier().fit(frame, np.repeat(["a", "b"], 300))
 
 

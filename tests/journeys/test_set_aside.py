@@ -58,7 +58,8 @@ def test_identifiers_and_free_text_are_set_aside(Model: Any, library: str, tmp_p
     assert model.families_["name"] is None
     reasons = {choice.columns: choice for choice in model.choices_}
     assert reasons["id",].family == reasons["name",].family == "set aside"
-    assert "set aside, not used (identifiers or free text): 'id', 'name'" in str(model.summary())
+    aside = "set aside: 'id' (row numbers: distinct whole numbers, evenly spread), 'name' (codes, all distinct)"
+    assert aside in " ".join(str(model.summary()).split())
     features = frame.drop(columns="species")
     for X in (features, features.drop(columns="id"), features[["u", "v", "group"]], features.assign(name=None)):
         assert_allclose(model.predict_proba(make(X)), plain.predict_proba(frame[["u", "v", "group"]]), rtol=1e-12)
@@ -84,8 +85,7 @@ def test_a_column_that_is_declared_to_be_ignored_may_have_any_type(Model: Any, l
     model = Model(families={"when": None}).fit(dated, "species")
     plain = Model().fit(MAKE[library](frame), "species")
     assert_allclose(model.predict_proba(dated), plain.predict_proba(MAKE[library](frame)), rtol=1e-9)
-    with pytest.raises(InputError, match=r"unseen at fit time:\n- when\nDrop"):
-        plain.predict(dated)
+    assert_allclose(plain.predict_proba(dated), plain.predict_proba(MAKE[library](frame)))
 
 
 def test_a_column_of_dates_in_a_scan_may_be_ignored(tmp_path: Path) -> None:
@@ -100,11 +100,8 @@ def test_the_summary_tells_declared_columns_from_detected_ones(tmp_path: Path) -
     model = NaiveBayes({"u": None}).fit(table(), "species")
     model.save(tmp_path / "model")
     for each in (model, likely.load(tmp_path / "model")):
-        notes = each.summary().notes
-        assert notes[:2] == (
-            "ignored, as declared: 'u'",
-            "set aside, not used (identifiers or free text): 'id', 'name'",
-        )
+        reasons = "'u' (declared in families)", "'id' (row numbers: ", "'name' (codes, all distinct)"
+        assert all(reason in each.summary().decisions[-1] for reason in reasons)
         assert ("u",) not in {choice.columns for choice in each.choices_}
 
 
@@ -129,7 +126,7 @@ def test_weights_count_as_rows_of_an_identifier() -> None:
 def test_measurements_in_whole_numbers_and_repeated_text_are_used() -> None:
     frame = table()
     frame["id"] = np.unique(np.round(np.random.default_rng(0).lognormal(10, 1, 130)))[:120]
-    frame["name"] = [f"person {i % 100}" for i in range(120)]
+    frame["name"] = [f"person {i % 80}" for i in range(120)]
     assert None not in NaiveBayes().fit(frame, "species").families_.values()
 
 
@@ -222,8 +219,7 @@ def test_predictions_ignore_the_target_column(model: Any, library: str, tmp_path
                 if method != "impute":
                     assert_allclose(mine, theirs)
         assert_allclose(fitted.explain(whole).evidence, fitted.explain(rows).evidence)
-    with pytest.raises(ValueError, match="w"):
-        model.predict(make(frame.assign(w=1.0)))
+    assert_array_equal(model.predict(make(frame.assign(w=1.0))), model.predict(rows))
 
 
 @pytest.mark.parametrize("library", MAKE)

@@ -90,10 +90,10 @@ def read_alike(
 
 
 def _needs_sample(table: Table) -> bool:
-    """Whether the first rows of a source do not tell how it is read: dates, or text that may be numbers or dates."""
+    """Whether the first rows of a source do not tell how it is read: dates, text that may be numbers, or no values."""
     for j in (j for j, kind in enumerate(table.kinds) if kind == "category"):
         column = _Column(table, j)
-        if isinstance(table.column(j), DateColumn):
+        if isinstance(table.column(j), DateColumn) or table.column(j).first() is None:
             return True
         texts, counts = column.texts()
         if number_form(texts, counts, HALF)[0] is not None or date_form(texts, counts, HALF)[0] is not None:

@@ -239,7 +239,7 @@ def _counted(table: Table, place: int, reading: ColumnReading) -> tuple[str, int
 
 
 def _distinct(values: Any) -> int:
-    """The number of distinct numbers, in at most so many rows, evenly spaced."""
+    """The number of distinct numbers, in at most this many rows, evenly spaced."""
     known = values[:: max(len(values) // MOST_ROWS, 1)]
     known = known[~np.isnan(known)] if known.dtype.kind == "f" else known
     return len(np.unique(known))

@@ -138,7 +138,7 @@ class Batches:
         self._allow_unlabeled, self._unlabeled, self._ignore_labels = allow_unlabeled, unlabeled, ignore_labels
         check_targets_differ(y, sample_weight, self._named)
         X = source_of(X)
-        self.inputs = input_names(X)  # the names of the columns of X, with targets; None where it has none
+        self.inputs = input_names(X)  # the names of the columns of X, with targets; None if it has none
         if isinstance(X, PartSource):
             self._source, y, sample_weight = X.with_targets(y, sample_weight, self._plain)
             check_names(self._named(y) or y is None, sample_weight)

@@ -1,9 +1,9 @@
 """Dates and times as people write them in text, and their parts: elapsed days, year, month, weekday, hour.
 
 A column has one form. Days before months and months before days are told apart by the column: a day above 12 decides.
-Between full stops the day is first. Years of two digits are read only between full stops, slashes, or beside the name
+Between full stops the day is first. Years of two digits are read only between full stops, slashes, or next to the name
 of a month, and only where no year of the column is between 30 and 68: 00 to 29 are 2000 to 2029, 69 to 99 are 1969 to
-1999. Names of months and weekdays are English. Years alone, numbers of eight digits and other numbers are no dates.
+1999. Names of months and weekdays are English. Years alone, numbers of eight digits and other numbers are not dates.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class DateForm:
     example: str = field(default="", compare=False)
 
     def read(self, values: Sequence[Any]) -> AnyArray:
-        """Microseconds since 1970-01-01, NaT for what is no date in this form.
+        """Microseconds since 1970-01-01, NaT for what is not a date in this form.
 
         Instants with an offset are in UTC, others as they are written. Times of day are on 1970-01-01. Dates, datetimes
         and times of Python are themselves.

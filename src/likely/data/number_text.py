@@ -73,7 +73,7 @@ class NumberForm:
         return f"numbers such as {self.example!r}" if self.example else "numbers"
 
     def meanings(self, tokens: Tokens) -> list[Meaning | None]:
-        """What the text around the digits says, None where it does not fit the form."""
+        """What the text around the digits says, None if it does not fit the form."""
         key = unit_key(self.unit)
         return [self._meaning(affixes, key) for affixes in tokens.affixes]
 
@@ -134,7 +134,7 @@ def _plain(cells: Any) -> Array:
 
 
 def _number(value: Any) -> float:
-    """A cell that is no text: a number is itself, all else is NaN."""
+    """A cell that is not a text: a number is itself, all else is NaN."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real | Decimal):
         return np.nan
     try:
@@ -220,7 +220,7 @@ def _separators(
 ) -> tuple[tuple[str, str] | None, str]:
     """The separators among those that read as many rows; None with a note if the numbers differ and nothing decides.
 
-    '1.234' has a decimal point without a unit, and '$1,234' has thousands. Else many such texts beside whole numbers
+    '1.234' has a decimal point without a unit, and '$1,234' has thousands. Else many such texts next to whole numbers
     below 1000 and none above have thousands: with three decimals '900' would be '900,000'.
     """
     first, *others = readings
@@ -247,7 +247,7 @@ def _separators(
 
 
 def _many(tokens: Tokens, rows: AnyArray) -> bool:
-    """Whether texts such as '1,234' are many, beside whole numbers that are all below 1000."""
+    """Whether texts such as '1,234' are many, next to whole numbers that are all below 1000."""
     import pyarrow.compute as pc
 
     below = pc.any(pc.match_substring_regex(tokens.bodies, "^[0-9]{1,3}$")).as_py()

@@ -92,7 +92,7 @@ class Tokens:
 
     @cached_property
     def affixes(self) -> list[Affixes | None]:
-        """What surrounds the digits, for each code; None where this is no number."""
+        """What surrounds the digits, for each code; None if this is not a number."""
         return [_affixes(text) for text in self._around]
 
     def weights(self, counts: Array) -> Array:
@@ -110,7 +110,7 @@ class Tokens:
         return meant[self.codes] & filled(pc.match_substring_regex(self.bodies, pattern))
 
     def numbers(self, meanings: list[Meaning | None], decimal: str, thousands: str) -> Array:
-        """±digits·10^exponent, NaN where the row is no number with these separators."""
+        """±digits·10^exponent, NaN where the row is not a number with these separators."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -152,7 +152,7 @@ def finite(numbers: Array) -> Array:
 
 
 def _affixes(around: str) -> Affixes | None:
-    """The sign, the prefix and the suffix of a number; None where the text says something else."""
+    """The sign, the prefix and the suffix of a number; None if the text says something else."""
     before, mark, after = around.partition(_MARK)
     first, last = _BEFORE.fullmatch(before), _AFTER.fullmatch(after)
     if not mark or first is None or last is None:

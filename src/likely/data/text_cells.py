@@ -1,4 +1,4 @@
-"""Cells of a text column as trimmed Arrow strings, beside those that are not text."""
+"""Cells of a text column as trimmed Arrow strings, next to those that are not text."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ class DistinctRows:
 
     @property
     def exact(self) -> bool:
-        """Whether the number is no estimate."""
+        """Whether the number is not an estimate."""
         return self.level == 0
 
     def _at(self, level: int) -> AnyArray:

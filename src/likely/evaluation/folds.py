@@ -51,7 +51,7 @@ class FoldOptions:
         if isinstance(self.folds, type):
             raise InputError(f"folds={self.folds.__name__} is a class. Write {self.folds.__name__}(5) for five folds.")
         if self.is_number:
-            seeded(self.random_state)  # raises for what is no seed
+            seeded(self.random_state)  # raises for what is not a seed
 
     @property
     def is_number(self) -> bool:

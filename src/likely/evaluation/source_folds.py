@@ -235,7 +235,7 @@ def cross_validate_source(model: Learner, X: Any, y: Any, sample_weight: Any, op
         baseline.append(baseline_scores(*(each.counts.align(classes).weight for each in (others, held_out))))
     scored = batches.total(ScoreFolds(hashed, clone(model), tuple(models), classes), every=True)
     assert scored is not None
-    ranked = np.full((len(RANK_SCORES), len(models)), np.nan)  # they are no sums over rows
+    ranked = np.full((len(RANK_SCORES), len(models)), np.nan)  # they are not sums over rows
     folding = FoldScores(found.rows, scored.means(), np.array(baseline).T, ranked, scored.recall())
     notes = _notes(options, hashed, source.has_fixed_order, found.distinct)
     return cross_validation(model, library, folding, classes, scored.confusion, notes, found.distinct.copies)

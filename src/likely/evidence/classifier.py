@@ -683,7 +683,7 @@ class EvidenceClassifier(Posterior):
         return column_table(self._record, self._reading, self._column_decisions(), self._frame.backend)
 
     def _column_decisions(self) -> dict[str, ColumnDecision]:
-        """What the columns that are modelled became: text and copies are no columns of the joint density."""
+        """What the columns that are modelled became: text and copies are not columns of the joint density."""
         encoding, found = self.model_.encoding, self.generative_._column_decisions()
         declared = {encoding.names[j] for j in columns_set_aside(self.families, encoding.names)}
         texts, read, used = set(encoding.texts.tolist()), set(encoding.columns.tolist()), encoding.used

@@ -1,4 +1,4 @@
-"""Parts of dates as SQL expressions, equal to those of `data/date_text.py`; a text that is no ISO date is infinite."""
+"""Parts of dates as SQL expressions, equal to those of `data/date_text.py`; other text than ISO dates is infinite."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def one_thread() -> Iterator[None]:
 
 @contextmanager
 def at_most(n_jobs: int | None) -> Iterator[None]:
-    """Start at most this many threads, as joblib counts them: −1 is one for each core, None is no limit."""
+    """Start at most this many threads, as joblib counts them: −1 is one for each core, None is not a limit."""
     check_jobs(n_jobs)
     before = getattr(_state, "most", None)
     if n_jobs is not None:
