@@ -87,7 +87,7 @@ def from_parameters(
     ...     [0.7, 0.3], families={"visits": Poisson()}, parameters={"visits": {"rate": [2.0, 5.0]}}
     ... )
     >>> counts.predict_proba([{"visits": 4.0}]).round(3)
-    array([[0.547, 0.453]])
+    array([[0.545, 0.455]])
     """
     labels, order = _classes(classes, class_prior, means, parameters)
     if means is not None or covariances is not None:
