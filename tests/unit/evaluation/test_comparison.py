@@ -447,7 +447,7 @@ def test_a_slip_in_the_code_of_a_model_is_not_swallowed() -> None:
         ({"sizes": ["10"]}, "are not all numbers"),
         ({"models": {}}, "models is empty"),
         ({"models": [LinearDiscriminant()]}, "models must be a mapping"),
-        ({"models": {"a": LinearDiscriminant}}, "is not an estimator. Use an instance"),
+        ({"models": {"a": LinearDiscriminant}}, "is not an estimator, but a class. Use an instance"),
         ({"models": {"a": MixtureModel(2)}}, "is not a classifier. Use a classifier"),
         ({"models": {"a": GenerativeRegressor()}}, "is not a classifier. Use cross_validate for regressors"),
         ({"models": {"a": RidgeClassifier()}}, "has no predict_proba"),

@@ -61,7 +61,7 @@ def test_categories_that_are_equal_in_float32_are_refused_there() -> None:
 
 @pytest.mark.parametrize("labels", [[2**63, 2**63 + 1], [2**63, 1]])
 def test_labels_that_no_integer_type_holds_are_refused(labels: list[int]) -> None:
-    model = NaiveBayes().fit(pd.DataFrame({"x": np.arange(60.0)}), np.array(labels * 30, dtype=object))
+    model = NaiveBayes().fit(pd.DataFrame({"x": np.arange(60.0) ** 2}), np.array(labels * 30, dtype=object))
     for write in writers(model):
         with pytest.raises(ExportError, match="whole numbers beyond"):
             write()
@@ -126,7 +126,7 @@ def test_categories_that_differ_by_case_are_distinguished_in_columns_that_ignore
 
 def test_labels_do_not_end_a_script_element() -> None:
     labels = ["</script><b>", "<!--"]
-    model = NaiveBayes().fit(pd.DataFrame({"x": np.arange(60.0)}), labels * 30)
+    model = NaiveBayes().fit(pd.DataFrame({"x": np.arange(60.0) ** 2}), labels * 30)
     module = model.to_javascript()
     assert "</script" not in module
     assert "<!--" not in module

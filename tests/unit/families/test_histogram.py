@@ -250,7 +250,7 @@ def test_columns_with_one_value_or_none_are_ignored() -> None:
     assert model.families_["empty"].edges == ()
     assert_allclose(model.predict_proba(more), NaiveBayes(Histogram()).fit(X, y).predict_proba(X), atol=1e-12)
     assert_array_equal(model.explain(more).evidence[:, :, 3:], 0.0)
-    assert "constant columns, ignored: 'same', 'empty'" in str(model.summary())
+    assert "set aside: 'same' (constant), 'empty' (no values)" in str(model.summary())
     drawn = model.sample(5, random_state=0)[0]
     assert_array_equal(drawn["same"], 4.0)
     later = more.assign(same=np.arange(len(y)) * 1.0, empty=1.0)

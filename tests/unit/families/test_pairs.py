@@ -229,7 +229,7 @@ def test_constant_and_empty_columns_change_nothing() -> None:
     more = X.assign(constant="k", empty=pd.Series([None] * len(X), dtype=object))
     model = GenerativeClassifier({("a", "empty", "b", "constant", "c"): Pairs()}, calibration=None).fit(more, y)
     assert_allclose(model.log_joint(more), fit(X, y).log_joint(X), rtol=1e-13)
-    assert "constant columns, ignored: 'empty', 'constant'" in str(model.summary())
+    assert "set aside: 'constant' (constant), 'empty' (no values)" in str(model.summary())
     drawn_rows, _ = model.sample(20, random_state=0)
     assert (drawn_rows["constant"] == "k").all()
     none = GenerativeClassifier({("constant", "empty"): Pairs()}, calibration=None).fit(more[["constant", "empty"]], y)

@@ -167,6 +167,7 @@ def test_a_column_that_varies_only_between_classes_takes_a_share_of_its_total_va
         assert_log_equal(case.fit(Rows(X, rows.y)).log_joint(X), given.log_joint(X), 1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::likely.errors.TargetWarning")
 def test_the_default_prior_of_a_class_with_one_row_is_the_expected_covariance() -> None:
     """With ν = d + 2 the prior expectation Ψ/(ν − d − 1) is Ψ itself; one row moves neither far."""
     rows = random_rows(4, sizes=(40, 30, 1), distance=1.0)

@@ -63,6 +63,7 @@ def test_columns_that_are_informative_only_jointly_have_a_joint_table() -> None:
     assert NaiveBayes().fit(frame, y).score(frame, y) < 0.7
 
 
+@pytest.mark.filterwarnings("ignore::likely.errors.UnseenCategoriesWarning")
 def test_a_missing_label_of_a_table_is_summed_out() -> None:
     frame, y = labels()
     model = GenerativeClassifier({("a", "b"): Categorical()}).fit(frame, y)
