@@ -129,8 +129,8 @@ def cross_validate(
         Seed of the shuffle, where `folds` is a number. None draws other folds at every call.
     groups : array-like of shape (n_samples,) or str, default=None
         Group of each row, such as the patient that it is about, or the name of the column of X that has it, which is
-        not a feature then. Rows of a group are in the same fold; splitters get the groups as well. Not for sources of more
-        than 20,000 rows.
+        not a feature then. Rows of a group are in the same fold; splitters get the groups as well. Not for sources of
+        more than 20,000 rows.
     copies : {'auto', 'together', 'apart'}, default='auto'
         Whether equal rows are in the same fold, where `folds` is a number and `groups` is None. A copy of a held-out
         row among the training rows makes scores too good. 'together' keeps rows with equal features (in a regression:

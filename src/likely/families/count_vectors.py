@@ -31,6 +31,7 @@ from likely.numerics.expressions import (
     linear,
     relative_to_first,
     times_log,
+    where,
     with_coefficients,
 )
 from likely.numerics.expressions import log_gamma_ratios as ratios
@@ -42,6 +43,7 @@ from likely.typing import AnyArray, Array, Index
 LARGE_TOTAL = 1e5  # beyond this total, the rounding error of log Γ and of products exceeds 1e-10
 WEIGHTS = replace(NON_NEGATIVE, words="a count or a weight (a finite number >= 0)")
 LARGEST_DRAW = 2.0**62  # NumPy draws no larger totals
+SMALL_WEIGHT = 1e-100  # smaller weights change no probability, and their squares underflow
 
 
 def check_counts(values: AnyArray) -> None:
@@ -260,7 +262,8 @@ class DirichletMultinomial(CountVectors):
         return negative_binomial_log_density(total, mass, mass / np.maximum(total, 1.0))
 
     def expressions(self, cells: Sequence[Cell]) -> list[Expression]:
-        counts = [bounded(cell.filled(0.0), LARGE_COUNT) for cell in cells]
+        filled = [cell.filled(0.0) for cell in cells]
+        counts = [bounded(where(x < SMALL_WEIGHT, 0.0, x), LARGE_COUNT) for x in filled]
         n, first = add(counts), self.counts[0]
         found: list[Expression] = [constant(0.0)]
         for mine in self.counts[1:]:
