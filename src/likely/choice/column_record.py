@@ -18,7 +18,7 @@ from likely.model.persistence import register
 
 MOST_ROWS = 20_000  # in which distinct fractions are counted
 SHOWN = 12  # columns set aside that a summary names
-MOST_COLUMNS = 5_000  # of sparse rows whose values are counted
+MOST_COLUMNS = 1_000  # of sparse rows that have a record
 HEADER = ("column", "type", "missing", "distinct", "decision", "reason", "change")
 IGNORED = "declared in families"
 SET_ASIDE = "set aside"
@@ -54,8 +54,13 @@ class ColumnRecord:
 
     @classmethod
     def of(cls, batch: Batch, inputs: Sequence[str] | None = None, aside: Collection[str] = ()) -> ColumnRecord:
-        """The record of the rows of a batch; `inputs` are all columns of the input, `aside` those set aside."""
+        """The record of the rows of a batch; `inputs` are all columns of the input, `aside` those set aside.
+
+        It is empty for sparse rows of very many columns.
+        """
         table = batch.table.whole
+        if table.is_sparse and table.width > MOST_COLUMNS:
+            return cls((), (), (), ())
         reading = table.reading or _plain(table)
         found, notes, place = {}, {}, 0
         for column in reading.columns:
@@ -219,7 +224,7 @@ def _plain(table: Table) -> Reading:
 def _counted(table: Table, place: int, reading: ColumnReading) -> tuple[str, int, int]:
     """The type of a column of the input, the number of its missing values, and of its distinct values."""
     if table.is_sparse:
-        stored = table.column(place) if table.width <= MOST_COLUMNS else np.zeros(0)
+        stored = table.column(place)
         return "number", 0, len(np.unique(stored)) + (len(stored) < table.rows)
     if table.kinds[place] == "category":
         (labels,) = table.categories([place])

@@ -246,6 +246,8 @@ class Learner(BaseEstimator):
         self._fitted()
         if self._record is None:
             raise AttributeError("A model that was fitted from statistics has no columns_: it has seen no rows.")
+        if not self._record.names:
+            raise AttributeError("A model of sparse rows with more than 1,000 columns has no columns_.")
         return self._record
 
     def _column_decisions(self) -> dict[str, ColumnDecision]:

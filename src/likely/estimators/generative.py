@@ -764,7 +764,7 @@ class JointDensity(Learner):
             several = rows < int(self.statistics_.counts.rows.sum())
             summary = replace(summary, log_loss=loss, scored_rows=rows if several else None)
         unlabeled, notes = self._fitted().unlabeled, list(summary.notes)
-        if self._record is not None:
+        if self._record is not None and self._record.names:
             decided = self._column_decisions()
             aside = {column for column, each in decided.items() if each.is_set_aside}
             used = (replace(each, columns=tuple(c for c in each.columns if c not in aside)) for each in summary.blocks)

@@ -265,7 +265,9 @@ class EvidenceClassifier(Posterior):
         core._fit_batches(batches)
         with progress("views of EvidenceClassifier") as step:
             model, learnt = self._learnt(distinct_rows(batch, found.columns), found.found_by(core), step)
-        return self._become(batch, model, core, learnt.pooled, learnt.shares, core._fitted_record)
+        return self._become(
+            batch, model, core, learnt.pooled, learnt.shares, core._record or ColumnRecord((), (), (), ())
+        )
 
     def _become(
         self,
@@ -680,6 +682,8 @@ class EvidenceClassifier(Posterior):
         says why, and `change` is the option that decides otherwise. Counts are those of the rows of the fit.
         """
         check_is_fitted(self)
+        if not self._record.names:
+            raise AttributeError("A model of sparse rows with more than 1,000 columns has no columns_.")
         return column_table(self._record, self._reading, self._column_decisions(), self._frame.backend)
 
     def _column_decisions(self) -> dict[str, ColumnDecision]:
@@ -723,6 +727,8 @@ class EvidenceClassifier(Posterior):
         """
         check_is_fitted(self)
         found = summarise_evidence(self.model_, self._shares, self.pooled_, self.class_prior_)
+        if not self._record.names:
+            return found
         lines = column_lines(self._record.table(self._reading, self._column_decisions()))
         return replace(found, decisions=tuple(lines))
 
