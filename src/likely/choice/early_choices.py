@@ -44,12 +44,13 @@ def warn_of_early_choices(
                 f"{option}, {remedy}",
                 EarlyChoiceWarning,
             )
+    columns = [] if table.is_sparse else declared.undeclared(rows)
     doubtful = [
         f"{names[j]!r}: {found[names[j]]._declared_family!r} ({profile.rows} values)"
-        for j, profile in zip(declared.undeclared(rows), profiles, strict=True)
+        for j, profile in zip(columns, profiles, strict=True)
         if profile.kind == "number" and profile.whole and profile.rows < ENOUGH_VALUES and names[j] in found
     ]
-    if doubtful and not table.is_sparse:
+    if doubtful:
         more = f" and {len(doubtful) - SHOWN} more" if len(doubtful) > SHOWN else ""
         warn(
             "The first batch determines the families of columns that have none declared, and it has few values of "

@@ -58,7 +58,8 @@ def fit_model(rows: Batches, declared: Declared, options: FitOptions) -> Fit:
 
 def specify(rows: Batches, declared: Declared, options: FitOptions) -> Specification:
     """The families of all columns, as declared or chosen by the rows."""
-    profiles = column_profiles(rows, declared.undeclared(rows))
+    columns = [] if rows.first.table.is_sparse else declared.undeclared(rows)  # sparse rows have one family
+    profiles = column_profiles(rows, columns)
     plans = choose_families(declared, profiles, rows)
     if options.in_batches:
         warn_of_early_choices(declared, profiles, plans, rows)
