@@ -44,10 +44,10 @@ def warn_of_early_choices(
                 f"{option}, {remedy}",
                 EarlyChoiceWarning,
             )
-    columns = [] if table.is_sparse else declared.undeclared(rows)
+    undeclared = [] if table.is_sparse else declared.undeclared(rows)
     doubtful = [
         f"{names[j]!r}: {found[names[j]]._declared_family!r} ({profile.rows} values)"
-        for j, profile in zip(columns, profiles, strict=True)
+        for j, profile in zip(undeclared, profiles, strict=True)
         if profile.kind == "number" and profile.whole and profile.rows < ENOUGH_VALUES and names[j] in found
     ]
     if doubtful:
