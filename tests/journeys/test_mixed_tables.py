@@ -818,9 +818,9 @@ def test_a_constant_column_is_noted_and_contributes_nothing() -> None:
     wide = frame.assign(year=2026, unit="kg", ratio=0.5, empty=np.nan)
     model, other = NaiveBayes().fit(frame, y), NaiveBayes().fit(wide, y)
     assert_allclose(other.predict_proba(wide), model.predict_proba(frame), rtol=0, atol=1e-12)
-    notes = " ".join(other.summary().notes)
-    for name in ("year", "unit", "ratio", "empty"):
-        assert f"'{name}'" in notes
+    aside = other.summary().decisions[-1]
+    reasons = {"year": "constant", "unit": "constant", "ratio": "constant", "empty": "no values"}
+    assert all(f"{name!r} ({reason})" in aside for name, reason in reasons.items())
 
 
 def test_rows_drawn_from_a_mixed_model_have_the_columns_of_the_table() -> None:

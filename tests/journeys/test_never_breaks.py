@@ -1001,7 +1001,7 @@ def test_labels_that_are_huge_floats_stay_apart() -> None:
 def test_factors_are_whole_whoever_asks_for_them_first() -> None:
     """One thread stands in the middle of inverting while another begins and ends."""
     X, y = overlapping()
-    model = QuadraticDiscriminant().fit(X, y)
+    model = QuadraticDiscriminant().partial_fit(X, y)
     covariance = model.model_.blocks[0].conditionals.covariance  # type: ignore[attr-defined]
     inside, done, first = threading.Event(), threading.Event(), threading.Lock()
 

@@ -349,6 +349,7 @@ def test_every_covariance_forgets_and_learns_again(case: Any) -> None:
     assert_allclose(model.log_joint(X), before, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::likely.errors.UnseenCategoriesWarning")
 def test_what_lost_its_last_row_leaves_no_trace() -> None:
     X, y = penguins()
     model = NaiveBayes(APART).fit(X, y)
@@ -412,6 +413,7 @@ def test_a_direction_that_becomes_negative_is_noticed() -> None:
     assert_array_equal(model.log_joint(X), before)
 
 
+@pytest.mark.filterwarnings("ignore::likely.errors.UnseenCategoriesWarning")
 def test_a_class_can_be_dropped_where_its_statistics_are_its_own() -> None:
     X, y = measures()
     rest = y != "Chinstrap"

@@ -932,6 +932,7 @@ def test_filled_columns_keep_their_types_where_these_have_a_place(library: str, 
         assert [str(kind) for kind in filled.dtypes] == ["Float64", "Float64", "boolean", "string"]
 
 
+@pytest.mark.filterwarnings("ignore::likely.errors.UnseenCategoriesWarning")
 def test_numbered_columns_and_labels_never_seen_stay_what_they_are() -> None:
     X, y = incomplete(share=0.2)
     filled = likely.Imputer().fit_transform(pd.DataFrame(X))
