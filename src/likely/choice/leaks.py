@@ -116,8 +116,8 @@ def _suspects(table: Table, codes: AnyArray, rows: AnyArray, frequencies: Array,
         same = labels[order[1:]] == labels[order[:-1]]
         equal = ordered[1:] == ordered[:-1]
         neighbours = (same.sum(axis=0) + cuts) / max(len(same), 1)
-        twins = (same & equal).sum(axis=0) / np.maximum(equal.sum(axis=0), FEWEST_EQUAL)
-        suspect = np.maximum(neighbours, twins) >= NEIGHBOURS
+        equal_pairs = (same & equal).sum(axis=0) / np.maximum(equal.sum(axis=0), FEWEST_EQUAL)
+        suspect = np.maximum(neighbours, equal_pairs) >= NEIGHBOURS
         found += [j for j, leaks in zip(block, suspect, strict=True) if leaks]
     return found
 

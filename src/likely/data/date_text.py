@@ -1,6 +1,6 @@
 """Dates and times as people write them in text, and their parts: elapsed days, year, month, weekday, hour.
 
-A column has one form. Days before months and months before days are told apart by the column: a day above 12 decides.
+A column has one form. Whether the day or the month is first is decided by the column: a number above 12 is a day.
 Between full stops the day is first. Years of two digits are read only between full stops, slashes, or next to the name
 of a month, and only where no year of the column is between 30 and 68: 00 to 29 are 2000 to 2029, 69 to 99 are 1969 to
 1999. Names of months and weekdays are English. Years alone, numbers of eight digits and other numbers are not dates.
